@@ -67,7 +67,7 @@ Result<void> write_plots(const BenchPage& page, const std::string& file) {
       print("\n" +
             report::plot_text(
                 plot.plot,
-                {.width = report::kWidth, .height = 16, .unicode = unicode_wanted(), .colour = colour_wanted()}));
+                {.width = report::line_width(), .height = 16, .unicode = unicode_wanted(), .colour = colour_wanted()}));
     }
     return {};
   }

@@ -131,7 +131,7 @@ std::string sets_text(const Chip& chip, WantedMethod method) {
   Flags flags;
   if (wants_ranges(method)) flags.insert("ranges");
   if (wants(method, Method::kSampled)) flags.insert("sampled");
-  return table("llmprof.counters.sets[]#table", rows, flags, 100);
+  return table("llmprof.counters.sets[]#table", rows, flags, report::line_width());
 }
 
 std::string counters_text(const std::vector<const Counter*>& counters, const Chip& chip, WantedMethod method) {

@@ -283,7 +283,7 @@ Result<int> run(const Arguments& arguments) {
 }  // namespace query_verb
 
 extern const Verb kQuery;
-const Verb kQuery{"query", "ask a run with SQL", query_verb::kOptions, query_verb::kPositionals,
+const Verb kQuery{"query", "query a run with SQL", query_verb::kOptions, query_verb::kPositionals,
                   false,   query_verb::run};
 
 }  // namespace llmprof::app

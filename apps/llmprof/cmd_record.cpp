@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <memory>
 
@@ -64,7 +66,8 @@ constexpr Option kOptions[] = {
      "What to record of the GPU beside kernels, copies and graphs: memory, waits, api, overhead; several with commas."},
     {"--kernels", "", "", "HOW", "",
      "Kernels outside of CUDA graphs: `all` times every one; `sampled` notes every launch, and of a program that makes "
-     "more than 10,000 a second it times those of a stretch in eight, and the rare ones. The other times are estimated "
+     "more than 10,000 a second it times those of one interval in eight, and the rare ones. The other times are "
+     "estimated "
      "from the same launches, and marked. Without it: sampled."},
     {"--graphs", "", "", "HOW", "",
      "CUDA graphs: `sampled` records every launch as a whole and the nodes of a few of each graph, `all` the nodes of "
@@ -101,7 +104,7 @@ constexpr Option kOptions[] = {
      "passes among launches."},
     {"--stalls", "", "", "", "",
      "Sample where the warps of kernels wait, and why. Graphs are then recorded as a whole."},
-    {"--stalls-only", "", "", "", "", "The same without records of kernels and graphs: disturbs least."},
+    {"--stalls-only", "", "", "", "", "Like --stalls, without kernel and graph records (lowest overhead)."},
     {"--modules", "", "", "", "",
      "Record the modules of PyTorch models as ranges, and calls of models as steps, without changes to the program. "
      "Costs "
@@ -116,6 +119,7 @@ constexpr Option kOptions[] = {
      "Readings of a GPU's power and energy per second, at most; everything else is read once a second."},
     {"--keep-capture", "", "", "", "", "Keep the capture logs in the run after they were read."},
     {"--no-ingest", "", "", "", "", "Leave the logs as they are; the first verb that opens the run reads them."},
+    {"--no-report", "", "LLMPROF_NO_REPORT", "", "", "Do not show the report's screen at the end."},
     {"--quiet", "-q", "", "", "", "Print errors only."},
     {"--json", "", "", "", "", "Print the tally as one line of JSON, the last line of stderr."},
 };
@@ -152,7 +156,7 @@ base::Progress phased_progress() {
   };
 }
 
-void tell_text(const record::Outcome& outcome) {
+void tell_text(const record::Outcome& outcome, bool screen = false) {
   const std::string path = short_path(outcome.folder);
   if (!outcome.tally) {
     say(fmt::format("{} of logs in {}", base::human_bytes(static_cast<double>(outcome.log_bytes)), path));
@@ -170,11 +174,22 @@ void tell_text(const record::Outcome& outcome) {
                   count(tally.ranges, "range", "ranges"), count(tally.threads, "thread", "threads"),
                   count(tally.processes, "process", "processes"),
                   base::human_bytes(static_cast<double>(tally.run_bytes)), path));
+  if (screen) return;
   for (const record::LossTotal& lost : tally.losses) {
     const std::string line = trace::describe(loss_entry(lost.loss, lost.count, lost.detail));
     fmt::print(stderr, "  {}\n", base::printable(line));
   }
   say(fmt::format("next: llmprof report {}", path));
+}
+
+// The run is good whatever becomes of its report, and the exit status is the program's.
+void show_screen(const std::string& folder) {
+  const Result<std::string> screen = screen_of(short_path(folder), colour_wanted(STDERR_FILENO));
+  if (!screen) {
+    fail(screen.error());
+    return;
+  }
+  fmt::print(stderr, "\n{}", *screen);
 }
 
 void tell_json(const record::Outcome& outcome, int exit_status, const record::CounterOptions& counters = {}) {
@@ -252,7 +267,10 @@ Result<int> run(const Arguments& arguments) {
   options.nvtx = !arguments.on("--no-nvtx");
   options.keep_capture = arguments.on("--keep-capture");
   options.ingest = !arguments.on("--no-ingest");
-  const Tally tally = arguments.on("--json") ? Tally::kJson : arguments.on("--quiet") ? Tally::kNone : Tally::kText;
+  const Tally tally = arguments.on("--json")        ? Tally::kJson
+                      : arguments.on("--quiet")     ? Tally::kNone
+                      : arguments.on("--no-report") ? Tally::kText
+                                                    : Tally::kScreen;
   if (!arguments.on("--quiet")) options.announce = say;
   return record_and_tell(std::move(options), tally).exit_status;
 }
@@ -276,7 +294,9 @@ Recorded record_and_tell(const record::RecordOptions& options, Tally tally) {
   const int exit_status = record_verb::status_of(*outcome);
   const bool launched = !outcome->folder.empty();
   if (outcome->problem) fail(*outcome->problem);
-  if (launched && tally == Tally::kText) record_verb::tell_text(*outcome);
+  const bool screen = tally == Tally::kScreen && outcome->tally.has_value();
+  if (launched && (tally == Tally::kText || tally == Tally::kScreen)) record_verb::tell_text(*outcome, screen);
+  if (launched && screen) record_verb::show_screen(outcome->folder);
   if (tally == Tally::kJson) record_verb::tell_json(*outcome, exit_status, options.counters);
   return {exit_status, outcome->folder, outcome->tally.has_value()};
 }

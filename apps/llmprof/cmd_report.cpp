@@ -1,4 +1,6 @@
-// llmprof report: stages, efficiency, operators, modules and matrix products of a run, as text or JSON.
+// llmprof report: the answer on one screen, a part of it, or everything, as text or JSON.
+
+#include <algorithm>
 
 #include "analyze/bench.h"
 #include "analyze/measures/totals_findings.h"
@@ -17,6 +19,7 @@ namespace report_verb {
 namespace {
 
 constexpr Option kOptions[] = {
+    {"--full", "", "", "", "", "print everything instead of one screen"},
     {"--json", "", "", "", "", "print the report as JSON (docs/format/json.md)"},
     {"--model", "", "", "NAME|PATH", "",
      "the model: a built-in name, a folder, a config.json or a .gguf file; overrides what the run knows"},
@@ -42,7 +45,27 @@ constexpr Option kOptions[] = {
     {"--top", "", "LLMPROF_TOP", "N", "15",
      "rows of each table, and findings of the diagnosis (as many as fit a screen unless given)"},
 };
-constexpr Positional kPositionals[] = {{"RUN", false}};  // --explain can do without
+constexpr Positional kPositionals[] = {{"RUN", false}, {"PART", false}};
+
+// "stages, operators, …"
+std::string part_names() {
+  std::string out;
+  for (const report::ReportPart& part : report::report_parts())
+    out += (out.empty() ? "" : ", ") + std::string(part.name);
+  return out;
+}
+
+// One screen; a part, everything, or what an option asks for.
+Result<std::string> text_of(const Arguments& arguments, const report::Page& page, bool colour) {
+  if (arguments.positionals.size() > 1) {
+    const std::string& part = arguments.positionals[1];
+    if (std::ranges::find(report::report_parts(), part, &report::ReportPart::name) == report::report_parts().end())
+      return Error{ErrorCode::kUsage, "a report has no part '" + part + "'", "it has " + part_names()};
+    return report::part_text(page, part, colour);
+  }
+  const bool asked = page.diagnosis || page.counters || page.waterfall || !page.summary.gpu.by.empty();
+  return arguments.on("--full") || asked ? report::to_text(page, colour) : report::screen_text(page, colour);
+}
 
 analyze::Options options_of(const Arguments& arguments, std::string by) {
   return {.model = arguments.get("--model"),
@@ -89,9 +112,10 @@ Result<std::string> make_report(const Arguments& arguments) {
   LLMPROF_LET(const report::Page page, make_page(arguments, run, progress));
   if (arguments.given("--explain")) return explanation(arguments, &page);
   if (!arguments.on("--json")) {
+    LLMPROF_LET(const std::string text, text_of(arguments, page, colour_wanted()));
+    if (!arguments.on("--full")) return text;
     LLMPROF_LET(const std::optional<report::MeasuredPage> measured, measured_page(arguments, run, page));
-    return report::to_text(page, colour_wanted()) +
-           (measured ? "\n" + report::to_text(*measured, colour_wanted()) : "");
+    return text + (measured ? "\n" + report::to_text(*measured, colour_wanted()) : "");
   }
   LLMPROF_LET(const base::Json json, report_json(arguments, run, page));
   return base::to_text(json);
@@ -115,6 +139,15 @@ Result<void> check_stage(const report::Page& page) {
   if (page.stage.empty()) return {};
   return Error{ErrorCode::kUsage, "the run has no stage '" + page.stage + "'",
                names.empty() ? "it has no stages at all" : "it has " + names};
+}
+
+Result<std::string> screen_of(const std::string& run_name, bool colour) {
+  LLMPROF_LET(const Arguments arguments, parse_arguments(*find_verb("report"), {run_name}));
+  const base::Progress progress = progress_line();
+  LLMPROF_LET(trace::Run run, record::open_run(run_name, progress));
+  LLMPROF_LET(report::Page page, make_page(arguments, run, progress));
+  page.run = run_name;
+  return report::screen_text(page, colour);
 }
 
 Result<OpenedRun> open_page(const Arguments& arguments, const std::string& name, const base::Progress& progress,
@@ -162,7 +195,7 @@ Result<base::Json> report_json(const Arguments& arguments, const trace::Run& run
 
 extern const Verb kReport;
 const Verb kReport{"report",
-                   "say where time, FLOPs and bytes of a run went",
+                   "show where time, FLOPs and bytes of a run went, and what would pay",
                    report_verb::kOptions,
                    report_verb::kPositionals,
                    false,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -108,11 +109,23 @@ base::Json json_head(std::string_view schema) {
   return head;
 }
 
-bool colour_wanted() {
+bool colour_wanted(int file) {
   const char* term = std::getenv("TERM");
   const char* no_colour = std::getenv("NO_COLOR");
-  return ::isatty(STDOUT_FILENO) == 1 && (no_colour == nullptr || *no_colour == '\0') && term != nullptr &&
+  return ::isatty(file) == 1 && (no_colour == nullptr || *no_colour == '\0') && term != nullptr &&
          std::string_view(term) != "dumb";
+}
+
+std::size_t terminal_width() {
+  constexpr std::size_t kWithoutTerminal = 100;
+  const char* columns = std::getenv("COLUMNS");
+  if (const long said = columns == nullptr ? 0 : std::strtol(columns, nullptr, 10); said > 0)
+    return static_cast<std::size_t>(said);
+  for (const int file : {STDOUT_FILENO, STDERR_FILENO}) {
+    winsize size{};
+    if (::isatty(file) == 1 && ::ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  }
+  return kWithoutTerminal;
 }
 
 bool unicode_wanted() {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/version.h"
+#include "report/layout.h"
 #include "verb.h"
 
 namespace {
@@ -13,6 +14,7 @@ namespace {
 using namespace llmprof;
 
 int run(const std::vector<std::string>& words) {
+  report::set_line_width(app::terminal_width());
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     if (const app::Verb* verb = words.size() > 1 ? app::find_verb(words[1]) : nullptr) {
       app::print(app::help_text(*verb));

@@ -5,7 +5,7 @@
 
 namespace llmprof::app {
 
-enum class Tally : std::uint8_t { kText, kJson, kNone };
+enum class Tally : std::uint8_t { kText, kScreen, kJson, kNone };  // kScreen: a line of text, then the report's screen
 
 struct Recorded {
   int exit_status = 0;  // of the program that was recorded

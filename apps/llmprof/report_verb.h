@@ -55,6 +55,9 @@ Result<void> check_stage(const report::Page& page);  // --stage is one of the ru
 // The summary of an opened run, as the options want it.
 Result<report::Page> make_page(const Arguments& arguments, trace::Run& run, const base::Progress& progress);
 
+// The screen of a run, as `report RUN` prints it.
+Result<std::string> screen_of(const std::string& run_name, bool colour);
+
 // The report as JSON: what `report --json` prints.
 Result<base::Json> report_json(const Arguments& arguments, const trace::Run& run, const report::Page& page);
 

@@ -79,7 +79,8 @@ int fail(const Error& error);
 base::Progress progress_line();
 // The head every JSON output has: schema, schema_version, llmprof_version.
 base::Json json_head(std::string_view schema);
-bool colour_wanted();               // stdout is a terminal, NO_COLOR unset, TERM not dumb
+bool colour_wanted(int file = 1);   // stdout, or another, is a terminal, NO_COLOR unset, TERM not dumb
+std::size_t terminal_width();       // COLUMNS, else of the terminal behind stdout or stderr, else 100
 bool unicode_wanted();              // LC_ALL, LC_CTYPE, LANG: the first that is set says UTF-8, or none is set
 void print(std::string_view text);  // stdout; a closed pipe ends the program quietly
 

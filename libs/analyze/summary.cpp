@@ -69,7 +69,7 @@ Result<void> fill_stages(const trace::Run& run, Summary& summary) {
   LLMPROF_LET(summary.stages, ask_rows<Stage>(run, "stages"));
   const bool tokens = std::ranges::any_of(summary.stages, &Stage::makes_tokens);
   for (Stage& stage : summary.stages) {
-    stage.label = stage.name + (stage.declared() ? "" : "*");
+    stage.label = stage.name + (stage.declared() ? "" : stage.guessed() ? "?" : "*");
     // Beside stages that make tokens others may repeat: their steps are timed.
     const bool steps = !tokens || stage.times_steps();
     stage.latency_p50_ns = steps ? stage.step_p50_ns : stage.tpot_p50_ns;

@@ -108,10 +108,11 @@ struct Stage {
   std::optional<std::int64_t> tpot_p50_ns, tpot_p90_ns, tpot_p99_ns;  // decode: begin to begin
   // What tables show: of decode the time per output token, of stages whose steps make no tokens that of a step.
   std::optional<std::int64_t> latency_p50_ns, latency_p90_ns, latency_p99_ns;
-  std::string label;  // its name, with * where the program did not declare it
+  std::string label;  // its name, with * where the program did not declare it, with ? where it is a guess
   Efficiency efficiency;
 
   bool declared() const { return source == "declared" && confidence >= 1; }
+  bool guessed() const { return confidence < kCertainStage; }
   bool makes_tokens() const { return name == "prefill" || name == "decode"; }
   bool times_steps() const { return !makes_tokens() && steps > 1; }
   double at_pace_ns() const;  // its time, steps of warm-up as long as the others: what rates refer to

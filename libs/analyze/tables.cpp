@@ -27,7 +27,7 @@ std::string_view next_part(std::string_view& text, char separator) {
   return part;
 }
 
-// "giga FLOP/s ~estimated_ns of coverage.gpu_ns if gpu"
+// "amount FLOP/s ~estimated_ns of coverage.gpu_ns if gpu"
 void read_format(std::string_view text, ColumnDescription& column) {
   column.format = next_part(text, ' ');
   while (!text.empty()) {
@@ -38,11 +38,12 @@ void read_format(std::string_view text, ColumnDescription& column) {
       column.error = word.substr(std::string_view("±").size());
     } else if (word.starts_with('=')) {
       column.place = word.substr(1);
-    } else if (word == "wide" || word == "nonzero" || word == "terminal" || word == "left") {
-      (word == "wide"      ? column.wide
-       : word == "nonzero" ? column.nonzero
-       : word == "left"    ? column.left
-                           : column.terminal) = true;
+    } else if (word == "wide" || word == "nonzero" || word == "terminal" || word == "left" || word == "optional") {
+      (word == "wide"       ? column.wide
+       : word == "nonzero"  ? column.nonzero
+       : word == "left"     ? column.left
+       : word == "optional" ? column.optional
+                            : column.terminal) = true;
     } else if (word == "of" || word == "if" || word == "unless") {
       (word == "of" ? column.of : word == "if" ? column.only_if : column.unless) = next_part(text, ' ');
     } else if (!word.empty()) {

@@ -23,8 +23,9 @@
 // is a view: "## stages[]#efficiency: Efficiency" with key and title of the columns that it shows, "work.flops" of an
 // object inside the rows. A format is one of report/table.cpp with its unit, then words: "~KEY" an estimate if KEY is
 // not 0, "±KEY" KEY is its error, "of KEY" the denominator, "wide" the column that gets narrower where space is short,
-// "nonzero" 0 is unknown, "if FLAG" and "unless FLAG" only then, "=PLACE" where the struct has it ("=floor.ns"), if that
-// is not the key, "terminal" made of other columns and not in the JSON, "left" aligned so. A line may begin with
+// "nonzero" 0 is unknown, "if FLAG" and "unless FLAG" only then, "=PLACE" where the struct has it ("=floor.ns"), if
+// that is not the key, "terminal" made of other columns and not in the JSON, "left" aligned so, "optional" shown where
+// the terminal is wide enough. A line may begin with
 // "(if FLAG)" or "(unless FLAG)".
 //
 // Paths of `report --json` begin with one of its keys, those of other documents with their schema:
@@ -40,13 +41,13 @@ namespace llmprof::analyze {
 
 struct ColumnDescription {
   std::string key, title;
-  std::string format, unit;  // "giga" "FLOP/s"
+  std::string format, unit;  // "amount" "FLOP/s"
   std::string of;            // of a fraction: its denominator
   std::string estimate;      // key of what is estimated of it
   std::string error;         // key of its error
   std::string only_if, unless;
   std::string place;  // in the JSON of the struct, where that is not the key: "floor.ns"
-  bool wide = false, nonzero = false, terminal = false, left = false;
+  bool wide = false, nonzero = false, terminal = false, left = false, optional = false;
   std::string meaning;
 };
 

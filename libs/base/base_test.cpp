@@ -68,6 +68,23 @@ TEST(TextTable, NeverWiderThanAsked) {
   }
 }
 
+TEST(TextTable, ContinuesBelowWhereColumnsDoNotFitSoThatNoneIsLost) {
+  TextTable table({{"stage", Align::kLeft, true}, {"time"}, {"tokens/s"}, {"latency"}});
+  table.add({"prefill", "1.25 ms", "50407", "10.0 ms"});
+  EXPECT_EQ(table.render(30, 2),
+            "  stage       time  tokens/s\n  prefill  1.25 ms     50407\n\n  stage    latency\n  prefill  10.0 ms\n");
+  EXPECT_EQ(table.render(40, 2), "  stage       time  tokens/s  latency\n  prefill  1.25 ms     50407  10.0 ms\n");
+}
+
+TEST(TextTable, LeavesOutOptionalColumnsTheLastFirst) {
+  TextTable table(
+      {{"stage", Align::kLeft}, {"steps", Align::kRight, false, true}, {"time"}, {"p99", Align::kRight, false, true}});
+  table.add({"decode", "12", "1.25 ms", "2.00 ms"});
+  EXPECT_EQ(table.render(40, 0), "stage   steps     time      p99\ndecode     12  1.25 ms  2.00 ms\n");
+  EXPECT_EQ(table.render(25, 0), "stage   steps     time\ndecode     12  1.25 ms\n");
+  EXPECT_EQ(table.render(16, 0), "stage      time\ndecode  1.25 ms\n");
+}
+
 TEST(Printable, MakesControlBytesVisible) {
   EXPECT_EQ(printable("a\nb\x1b[31m"), "a\\x0ab\\x1b[31m");
   EXPECT_EQ(printable("\xff"), "\\xff");

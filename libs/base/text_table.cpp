@@ -72,28 +72,67 @@ void TextTable::add(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-std::string TextTable::render(std::size_t width, std::size_t indent) const {
-  constexpr std::size_t kGap = 2;
-  std::vector<std::size_t> widths;
-  std::size_t total = indent;
+namespace {
+
+constexpr std::size_t kGap = 2;
+constexpr std::size_t kReadable = 16;  // an elastic cell with less says too little: the table rather continues below
+constexpr std::size_t kLeast = 8;      // where even two columns do not fit
+
+}  // namespace
+
+std::size_t TextTable::natural_width(std::size_t column) const {
+  std::size_t widest = display_width(columns_[column].title);
+  for (const auto& row : rows_) widest = std::max(widest, display_width(row[column]));
+  return widest;
+}
+
+std::vector<std::vector<std::size_t>> TextTable::blocks(std::size_t width, std::size_t indent) const {
+  std::vector<std::size_t> natural, least;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
-    std::size_t widest = display_width(columns_[c].title);
-    for (const auto& row : rows_) widest = std::max(widest, display_width(row[c]));
-    widths.push_back(widest);
-    total += widest + (c > 0 ? kGap : 0);
+    natural.push_back(natural_width(c));
+    least.push_back(columns_[c].elastic ? std::min(natural[c], kReadable) : natural[c]);
   }
-  for (std::size_t c = 0; c < columns_.size() && total > width; ++c) {
+  const auto total = [&](const std::vector<std::size_t>& shown, const std::vector<std::size_t>& widths) {
+    std::size_t sum = indent;
+    for (const std::size_t c : shown) sum += widths[c] + kGap;
+    return sum - (shown.empty() ? 0 : kGap);
+  };
+  std::vector<std::size_t> shown;
+  for (std::size_t c = 0; c < columns_.size(); ++c) shown.push_back(c);
+  for (std::size_t i = shown.size(); i-- > 0 && total(shown, natural) > width;) {
+    if (columns_[shown[i]].optional) shown.erase(shown.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  std::vector<std::vector<std::size_t>> out;
+  std::vector<std::size_t> block;
+  for (const std::size_t c : shown) {
+    block.push_back(c);
+    if (block.size() <= 2 || total(block, least) <= width) continue;
+    block.pop_back();
+    out.push_back(std::move(block));
+    block = {shown.front(), c};
+  }
+  out.push_back(std::move(block));
+  return out;
+}
+
+std::string TextTable::render_block(const std::vector<std::size_t>& shown, std::size_t width,
+                                    std::size_t indent) const {
+  std::vector<std::size_t> widths(columns_.size());
+  std::size_t total = indent;
+  for (const std::size_t c : shown) total += (widths[c] = natural_width(c)) + (c != shown.front() ? kGap : 0);
+  for (std::size_t i = 0; i < shown.size() && total > width; ++i) {
+    const std::size_t c = shown[i];
     if (!columns_[c].elastic) continue;
-    const std::size_t excess = std::min(total - width, widths[c] > 8 ? widths[c] - 8 : 0);
+    const std::size_t excess = std::min(total - width, widths[c] > kLeast ? widths[c] - kLeast : 0);
     widths[c] -= excess;
     total -= excess;
   }
   const auto line = [&](const auto& cell_of) {
     std::string text(indent, ' ');
-    for (std::size_t c = 0; c < columns_.size(); ++c) {
+    for (const std::size_t c : shown) {
       const std::string cell = shorten(cell_of(c), widths[c]);
       const std::string padding(widths[c] - display_width(cell), ' ');
-      if (c > 0) text.append(kGap, ' ');
+      if (c != shown.front()) text.append(kGap, ' ');
       text += columns_[c].align == Align::kRight ? padding + cell : cell + padding;
     }
     text.erase(text.find_last_not_of(' ') + 1);
@@ -101,6 +140,12 @@ std::string TextTable::render(std::size_t width, std::size_t indent) const {
   };
   std::string out = line([&](std::size_t c) -> const std::string& { return columns_[c].title; });
   for (const auto& row : rows_) out += line([&](std::size_t c) -> const std::string& { return row[c]; });
+  return out;
+}
+
+std::string TextTable::render(std::size_t width, std::size_t indent) const {
+  std::string out;
+  for (const auto& block : blocks(width, indent)) out += (out.empty() ? "" : "\n") + render_block(block, width, indent);
   return out;
 }
 

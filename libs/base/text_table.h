@@ -1,5 +1,7 @@
 #pragma once
-// Plain-text tables: a header row, aligned columns, a total width that is never exceeded.
+// Plain-text tables: a header row, aligned columns, a total width that is never exceeded. Where the columns do not fit,
+// those that may be left out are, then elastic ones are shortened, then the rest continues below, under the first
+// column again: no column is lost.
 
 #include <cstdint>
 #include <string>
@@ -15,7 +17,8 @@ class TextTable {
   struct Column {
     std::string title;
     Align align = Align::kRight;
-    bool elastic = false;  // shortened in the middle ("layers.…up_proj") when the table is too wide
+    bool elastic = false;   // shortened in the middle ("layers.…up_proj") when the table is too wide
+    bool optional = false;  // left out when the table is too wide, the last one first
   };
 
   explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -25,6 +28,10 @@ class TextTable {
   std::string render(std::size_t width = 100, std::size_t indent = 2) const;
 
  private:
+  std::vector<std::vector<std::size_t>> blocks(std::size_t width, std::size_t indent) const;  // columns of each
+  std::string render_block(const std::vector<std::size_t>& shown, std::size_t width, std::size_t indent) const;
+  std::size_t natural_width(std::size_t column) const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };

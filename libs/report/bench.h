@@ -22,7 +22,7 @@ struct BenchComparePage {
   analyze::BenchComparison comparison;
 };
 
-// Lines of at most kWidth columns. A table for each operator, with columns for the sizes that vary; what was not
+// Lines of at most line_width() columns. A table for each operator, with columns for the sizes that vary; what was not
 // measured stands last, with its reason.
 std::string to_text(const BenchPage& page, bool colour);
 std::string to_text(const BenchComparePage& page, bool colour);

@@ -54,8 +54,8 @@ std::string measured_line(const Page& page, const StageCost& stage) {
   const analyze::MeasuredRatio& ratio = *stage.measured;
   if (ratio.low <= 1) {
     return fmt::format(
-        "Measured in this run: what recording costs a step of {} cannot be told from nothing: {} times as long as "
-        "without (95 % interval; {}).",
+        "Measured in this run: recording does not measurably slow down {} steps: {} times as long as without (95 % "
+        "interval; {}).",
         stage.name, ratio_text(ratio), compared_text(page, stage));
   }
   std::string out =
@@ -83,6 +83,38 @@ std::string flag_line(const StageCost& stage) {
 std::string window_line(const Page& page) {
   if (page.info.window.empty()) return "";
   return wrapped(fmt::format("Only a part of the run was recorded: {}.", page.info.window));
+}
+
+std::string cost_line(const Page& page) {
+  const CollectorCost& cost = page.summary.cost;
+  if (is_imported(page)) return "";
+  if (!cost.known) return wrapped(fmt::format("Recording cost: unknown, {}.", cost.why));
+  const StageCost* measured = nullptr;  // of the stage with the most steps: what the run itself tells is better than
+                                        // an estimate
+  for (const StageCost& stage : cost.stages) {
+    if (stage.measured && (measured == nullptr || stage.measured->steps > measured->measured->steps)) measured = &stage;
+  }
+  std::string line;
+  if (measured != nullptr) {
+    line = measured->measured->low <= 1
+               ? fmt::format("no measurable slowdown of {} steps ({} times as long, 95 % interval)", measured->name,
+                             ratio_text(*measured->measured))
+               : fmt::format("{} steps take {} times as long (measured, 95 % interval)", measured->name,
+                             ratio_text(*measured->measured));
+    if (!cost.rests_of_everything && !measured->measured_kernels && page.summary.coverage.gpu_ns > 0)
+      line += cost.timing_ns ? fmt::format("; timing kernels about {} more, estimated", ns(*cost.timing_ns))
+                             : "; without what timing kernels costs";
+  } else if (!cost.delay_ns) {
+    line = fmt::format("delay of the program unknown ({})", cost.why);
+  } else {
+    const double delay = *cost.delay_ns + cost.timing_ns.value_or(0);
+    const auto wall = static_cast<double>(page.summary.coverage.wall_ns);
+    line = fmt::format("delayed the program by about {}{}, estimated", ns(delay),
+                       wall > 0 ? fmt::format(" ({} of the run)", base::human_percent(delay / wall)) : "");
+  }
+  const std::int64_t cpu_ns = cost.writer_cpu_ns + cost.recorder_cpu_ns.value_or(0);
+  return wrapped(
+      fmt::format("Recording cost: {}; llmprof used {} of CPU time.", line, ns(static_cast<double>(cpu_ns))));
 }
 
 std::string cost_lines(const Page& page, const Style& style) {

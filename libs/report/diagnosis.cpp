@@ -20,7 +20,7 @@ using analyze::Verdict;
 
 constexpr std::size_t kIndent = 12;        // of what stands below a finding's title
 constexpr std::size_t kShownEvidence = 2;  // of a finding on one screen
-constexpr std::size_t kNamedRules = 4;     // of those that found nothing
+constexpr std::size_t kNamedRules = 4;     // of those that passed
 constexpr std::size_t kScreen = 40, kMostFindings = 5, kLeastFindings = 2;
 
 bool shown_finding(const Page& page, const Finding& finding) {
@@ -36,7 +36,7 @@ std::vector<const Finding*> shown_findings(const Page& page, Verdict verdict) {
 }
 
 std::string one_line(std::string_view text, std::size_t indent) {
-  return std::string(indent, ' ') + cut_off(base::printable(text), kWidth - indent) + "\n";
+  return std::string(indent, ' ') + cut_off(base::printable(text), line_width() - indent) + "\n";
 }
 
 std::string coloured(const Style& style, const Finding& finding, const std::string& text) {
@@ -58,13 +58,13 @@ std::string gain_and_evidence(const Page& page, const Finding& finding) {
   const std::size_t most = std::min(finding.evidence.size(), kShownEvidence);
   for (std::size_t i = 0; i < most; ++i) {
     const std::string next = (proof.empty() ? "" : "; ") + evidence_text(finding.evidence[i]);
-    if (!proof.empty() && base::display_width(proof + next) > kWidth - kIndent) break;
+    if (!proof.empty() && base::display_width(proof + next) > line_width() - kIndent) break;
     proof += next;
   }
   if (gain.empty()) return proof.empty() ? "" : one_line(proof, kIndent);
   if (proof.empty()) return one_line(gain, kIndent);
   const std::string both = gain + "; " + proof;
-  if (base::display_width(base::printable(both)) <= kWidth - kIndent) return one_line(both, kIndent);
+  if (base::display_width(base::printable(both)) <= line_width() - kIndent) return one_line(both, kIndent);
   return one_line(gain, kIndent) + one_line(proof, kIndent);
 }
 
@@ -80,7 +80,7 @@ std::string brief_inconclusive(const Finding& finding) {
   return wrapped("? " + finding.title + (finding.next.empty() ? "" : ": " + finding.next));
 }
 
-// "12 rules found nothing: a, b, c and 9 more; 5 do not apply to this run."
+// "12 checks passed: a, b, c and 9 more; 5 not applicable."
 std::string silent_rules(const Page& page) {
   std::string names;
   std::size_t silent = 0, foreign = 0;
@@ -92,14 +92,14 @@ std::string silent_rules(const Page& page) {
   if (silent + foreign == 0) return "";
   std::string out;
   if (silent > 0) {
-    out = fmt::format("{} found nothing: {}{}", counted(static_cast<std::int64_t>(silent), "rule"), names,
+    out = fmt::format("{} passed: {}{}", counted(static_cast<std::int64_t>(silent), "check"), names,
                       silent > kNamedRules ? fmt::format(" and {} more", silent - kNamedRules) : "");
   }
   if (foreign > 0) {
-    out += out.empty() ? counted(static_cast<std::int64_t>(foreign), "rule") : fmt::format("; {}", foreign);
-    out += foreign == 1 ? " does not apply to this run" : " do not apply to this run";
+    out += out.empty() ? counted(static_cast<std::int64_t>(foreign), "check") : fmt::format("; {}", foreign);
+    out += " not applicable";
   }
-  return wrapped(out + ". --diagnosis has all, --explain NAME one of them.");
+  return wrapped(out + ". See diagnosis; --explain NAME has one of them.");
 }
 
 // Inside double quotes of a shell.
@@ -116,7 +116,7 @@ std::string open_findings(const Page& page) {
   constexpr std::size_t kMost = 4;
   const std::vector<const Finding*> open = shown_findings(page, Verdict::kInconclusive);
   if (open.empty()) return "";
-  std::string out = wrapped("Not settled, and what would settle it:");
+  std::string out = wrapped("Inconclusive; to find out, run:");
   for (std::size_t i = 0; i < std::min(open.size(), kMost); ++i) out += brief_inconclusive(*open[i]);
   return open.size() > kMost ? out + wrapped(fmt::format("{} more.", open.size() - kMost), 4) : out;
 }
@@ -162,6 +162,10 @@ std::string gain_text(const Page& page, const Finding& finding) {
   const auto stage = std::find_if(page.summary.stages.begin(), page.summary.stages.end(),
                                   [&](const analyze::Stage& each) { return each.name == finding.stage; });
   const bool stepped = stage != page.summary.stages.end() && stage->steps > 1;
+  const std::string of_run =
+      finding.gain->run_share
+          ? fmt::format(", {} of {}", base::human_percent(*finding.gain->run_share), page.summary.diagnosis.whole)
+          : "";
   const double steps = stepped ? static_cast<double>(stage->steps) : 1;
   return fmt::format("saves {}{} of {}{} ({} of {})", finding.gain->upper_bound ? "up to " : "about ",
                      base::human_ns(saved / steps), base::human_ns(whole / steps),
@@ -169,9 +173,9 @@ std::string gain_text(const Page& page, const Finding& finding) {
                      : stage->name == "decode" ? " per token"
                                                : " per step",
                      base::human_percent(saved / whole),
-                     !finding.gain->of.empty() ? finding.gain->of
+                     !finding.gain->of.empty() ? finding.gain->of + of_run
                      : finding.stage.empty()   ? "the run's wall time"
-                                               : finding.stage);
+                                               : finding.stage + of_run);
 }
 
 std::string diagnosis_section(const Page& page, const Style& style, std::size_t lines_before) {
@@ -189,8 +193,8 @@ std::string diagnosis_section(const Page& page, const Style& style, std::size_t 
     out += next;
   }
   if (shown < found.size()) {
-    out += wrapped(fmt::format("{}; --diagnosis shows all.",
-                               counted(static_cast<std::int64_t>(found.size() - shown), "more finding")));
+    out += wrapped(
+        fmt::format("{}: see diagnosis.", counted(static_cast<std::int64_t>(found.size() - shown), "more finding")));
   }
   return head + out + tail;
 }

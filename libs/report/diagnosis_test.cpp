@@ -79,8 +79,7 @@ TEST(Diagnosis, AFindingIsAFewLinesWithItsGainEvidenceAdviceAndNextCommand) {
             "            decode.mbu 50.0 % of 4.80 TB/s, spec (measured); weights 4.94 GB (analytic)\n"
             "            do: Load the weights as bfloat16.\n"
             "            next: llmprof record --model x\n"
-            "  1 rule found nothing: host_sync; 1 does not apply to this run. --diagnosis has all, --explain NAME\n"
-            "  one of them.\n");
+            "  1 check passed: host_sync; 1 not applicable. See diagnosis; --explain NAME has one of them.\n");
 }
 
 TEST(Diagnosis, InFullItHasAllEvidenceAllAdviceTheRowsAndEveryRule) {
@@ -149,7 +148,7 @@ TEST(Diagnosis, HostileAndLongTextStaysOnItsLines) {
   finding.next = std::string(150, 'c') + " --more";
   for (const std::string& text : {diagnosis_section(page, {}), full_diagnosis(page, {})}) {
     EXPECT_THAT(text, Not(HasSubstr("\x1b")));
-    for (const std::string& line : lines(text)) EXPECT_LE(base::display_width(line), kWidth) << line;
+    for (const std::string& line : lines(text)) EXPECT_LE(base::display_width(line), line_width()) << line;
   }
   EXPECT_THAT(full_diagnosis(page, {}), HasSubstr("\"SELECT \\\"x\\\", '\\$HOME' FROM t\""));
 }

@@ -43,7 +43,7 @@ std::string gpu_coverage(const Page& page) {
   const Coverage& c = page.summary.coverage;
   if (c.gpu_ns == 0) return "";
   std::string out =
-      wrapped(fmt::format("GPU time {}, kernels added up: {} of it attributed to a stage and a kernel or graph node "
+      wrapped(fmt::format("GPU time {}, the sum over kernels: {} of it attributed to a stage and a kernel or graph node "
                           "({} to a stage, {} to a "
                           "kernel or node, {} to a module).",
                           time_of(c.gpu_ns), percent(c.gpu_placed_ns, c.gpu_ns), percent(c.gpu_stage_ns, c.gpu_ns),

@@ -220,7 +220,7 @@ std::string every_value(const Page& page) {
 
 std::string unmixed_table(const Page& page) {
   const analyze::Counters& c = page.summary.counters;
-  if (c.unmixed.empty()) return c.unmixed_why.empty() ? "" : wrapped("Kernels not told apart: " + c.unmixed_why + ".");
+  if (c.unmixed.empty()) return c.unmixed_why.empty() ? "" : wrapped("Samples could not be attributed to kernels: " + c.unmixed_why + ".");
   return page.counters ? every_value(page) : few_columns(page);
 }
 

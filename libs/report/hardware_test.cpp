@@ -184,7 +184,7 @@ TEST(Hardware, LinesFitAndNamesCannotEscape) {
     page.counters = full;
     std::istringstream lines(section(page));
     for (std::string line; std::getline(lines, line);) {
-      EXPECT_LE(base::display_width(line), kWidth) << line;
+      EXPECT_LE(base::display_width(line), line_width()) << line;
       EXPECT_THAT(line, Not(HasSubstr("\x1b")));
     }
   }

@@ -248,28 +248,50 @@ std::string companion_line(const Life& life) {
   }
   const auto left = static_cast<std::int64_t>(life.concurrent.size() - std::min(kMost, life.concurrent.size()));
   if (left > 0) names += ", " + counted(left, "other program");
-  return wrapped(fmt::format("At the same time ran, not in the bar, lives and CPU times added up: {}.", names));
-}
-
-std::string how_it_ended(const Life& life) {
-  if (!life.exit_status) return "";
-  if (*life.exit_status <= 128) return fmt::format(", status {}", *life.exit_status);
-  const auto signal = static_cast<int>(*life.exit_status - 128);
-  const char* name = ::sigabbrev_np(signal);
-  return fmt::format(", status {}{}", *life.exit_status,
-                     name != nullptr ? fmt::format(" (as by signal SIG{})", name) : "");
+  return wrapped(fmt::format(
+      "Processes that ran at the same time, not in the bar (sums of their lifetimes and CPU times): {}.", names));
 }
 
 }  // namespace
+
+std::string exit_words(const Page& page) {
+  const Life& life = page.summary.life;
+  if (!life.exit_status) return "";
+  const char* name = *life.exit_status > 128 ? ::sigabbrev_np(static_cast<int>(*life.exit_status - 128)) : nullptr;
+  return fmt::format("exit status {}{}", *life.exit_status,
+                     name != nullptr ? fmt::format(" (as by signal SIG{})", name) : "");
+}
+
+std::string life_bar(const Page& page) {
+  const Life& life = page.summary.life;
+  constexpr double kWorthNaming = 0.01;
+  if (life.process_id == 0 || life.time_ns() <= 0) return "";
+  const std::vector<std::string> sign = signs(life);
+  std::string bar, names;
+  for (const std::size_t phase : life.strip) bar += sign[phase];
+  std::vector<std::size_t> order(life.phases.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order, std::greater{}, [&](std::size_t i) { return life.phases[i].time_ns; });
+  for (const std::size_t i : order) {
+    if (life.phases[i].share < kWorthNaming) break;
+    std::string name =
+        fmt::format("{} {} {}", sign[i], life.phases[i].label, base::human_percent(life.phases[i].share));
+    for (std::size_t at = name.find(' '); at != std::string::npos; at = name.find(' ', at))
+      name.replace(at, 1, kNoBreak);
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  return fmt::format("  {}\n", bar) + wrapped(names);
+}
 
 std::string life_section(const Page& page, const Style& style, const TableText& tables) {
   const Life& life = page.summary.life;
   if (life.process_id == 0 || life.time_ns() <= 0) return "";
   const std::vector<std::string> sign = signs(life);
   std::string out = style.heading("Life of the program");
-  out += wrapped(fmt::format("{}: {} from {} to {}{}.", whose(life),
-                             base::human_ns(static_cast<double>(life.time_ns())), life.root ? "exec" : "its start",
-                             life.ended ? "exit" : "what was seen last of it", how_it_ended(life)));
+  out +=
+      wrapped(fmt::format("{}: {} from {} to {}{}.", whose(life), base::human_ns(static_cast<double>(life.time_ns())),
+                          life.root ? "exec" : "its start", life.ended ? "exit" : "what was seen last of it",
+                          life.exit_status ? ", " + exit_words(page) : ""));
   std::string bar;
   for (const std::size_t phase : life.strip) bar += sign[phase];
   out += fmt::format("  {}\n", bar) + phase_table(life, sign, tables);

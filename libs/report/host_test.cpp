@@ -58,7 +58,7 @@ TEST(Host, TableHoldsTheNumbersAndFits) {
   EXPECT_THAT(text, HasSubstr("+150 MB"));
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = text.find('\n', begin);
-    EXPECT_LE(base::display_width(text.substr(begin, end - begin)), kWidth) << text.substr(begin, end - begin);
+    EXPECT_LE(base::display_width(text.substr(begin, end - begin)), line_width()) << text.substr(begin, end - begin);
     begin = end + 1;
   }
 }

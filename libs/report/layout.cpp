@@ -13,8 +13,19 @@
 
 namespace llmprof::report {
 
+namespace {
+
+constexpr std::size_t kNarrowest = 60,
+                      kWidest = 240;  // narrower, tables would fall apart; wider, lines are hard to read
+std::size_t columns_of_lines = 100;
+
+}  // namespace
+
+std::size_t line_width() { return columns_of_lines; }
+void set_line_width(std::size_t columns) { columns_of_lines = std::clamp(columns, kNarrowest, kWidest); }
+
 std::string Style::heading(std::string_view text) const {
-  const std::string line = base::shorten(base::printable(text), kWidth);
+  const std::string line = base::shorten(base::printable(text), line_width());
   return colour ? "\n\x1b[1m" + line + "\x1b[0m\n" : "\n" + line + "\n";
 }
 
@@ -37,6 +48,8 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t width
     begin = end + 1;
   }
   flush();
+  for (std::size_t at = out.find(kNoBreak); at != std::string::npos; at = out.find(kNoBreak, at))
+    out.replace(at, kNoBreak.size(), " ");
   return out;
 }
 
@@ -59,12 +72,6 @@ std::string percent_cell(std::optional<double> fraction) {
 }
 
 std::string time_cell(std::optional<std::int64_t> ns) { return ns ? base::human_ns(static_cast<double>(*ns)) : "-"; }
-
-std::string giga_cell(std::optional<double> amount) {
-  if (!amount) return "-";
-  if (*amount == 0) return "0";
-  return *amount > 0 && *amount < 0.005e9 ? "<0.01" : base::three_digits(*amount * 1e-9);
-}
 
 std::string amount_cell(std::optional<double> amount) { return amount ? base::human_count(*amount) : "-"; }
 

@@ -15,8 +15,16 @@ struct Style {
   std::string warning(std::string_view text) const;  // red
 };
 
-// A sentence broken into lines of at most `width` columns (kWidth unless told), every line indented.
-std::string wrapped(std::string_view text, std::size_t indent = 2, std::size_t width = 100);
+// Columns of a line: 100, unless the program that prints says otherwise, once, before anything is laid out. Not a
+// parameter of everything, as there is one terminal.
+std::size_t line_width();
+void set_line_width(std::size_t columns);
+
+// A blank at which wrapped() breaks no line.
+inline constexpr std::string_view kNoBreak = "\u00a0";
+
+// A sentence broken into lines of at most `width` columns, every line indented.
+std::string wrapped(std::string_view text, std::size_t indent = 2, std::size_t width = line_width());
 
 // At most `width` columns, the end replaced by "…" if needed: of sentences the begin says most.
 std::string cut_off(std::string_view text, std::size_t width);
@@ -24,7 +32,6 @@ std::string cut_off(std::string_view text, std::size_t width);
 // Cells. Unknown is "-".
 std::string percent_cell(std::optional<double> fraction);       // "42.3", the unit stands in the title
 std::string time_cell(std::optional<std::int64_t> ns);          // "1.53 ms"
-std::string giga_cell(std::optional<double> amount);            // in units of 1e9: "93.0"
 std::string amount_cell(std::optional<double> amount);          // "4.00 k", "93.0 G"
 std::string grouped(std::int64_t count);                        // "1,235,814,400"
 std::string counted(std::int64_t count, std::string_view one);  // "1 thread", "2 threads"; "process" -> "processes"

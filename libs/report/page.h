@@ -2,7 +2,9 @@
 // A report: what analyze found about one run, laid out as terminal text or as JSON. Computes nothing.
 
 #include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "analyze/summary.h"
 #include "base/json_fwd.h"
@@ -24,10 +26,21 @@ struct Page {
   bool verbose = false;      // what only few readers need: serial numbers of devices
 };
 
-inline constexpr std::size_t kWidth = 100;
-
-// Lines of at most kWidth columns. Escape sequences only if `colour`.
+// Everything, or what Page asks for. Lines of at most line_width() columns (layout.h). Escape sequences only if
+// `colour`.
 std::string to_text(const Page& page, bool colour);
+
+// The answer on one screen, kScreenLines at most: what ran, where its time went, its stages, what would pay, what was
+// lost, what to type next.
+inline constexpr std::size_t kScreenLines = 40;
+std::string screen_text(const Page& page, bool colour);
+
+// A part of the report that can be asked for by name: `report RUN kernels`.
+struct ReportPart {
+  std::string_view name, meaning;
+};
+std::span<const ReportPart> report_parts();
+std::string part_text(const Page& page, std::string_view part, bool colour);  // says so where the run has none of it
 
 // Adds run, coverage, losses and the payload behind what `out` already holds. docs/format/json.md describes every key.
 void to_json(const Page& page, base::Json& out);

@@ -307,7 +307,7 @@ std::string rows_text(Plot plot, const TextCanvas& canvas) {
 
 std::string plot_text(const Plot& plot, const TextCanvas& wanted) {
   TextCanvas canvas = wanted;
-  canvas.width = std::clamp<std::size_t>(wanted.width, 40, kWidth);
+  canvas.width = std::clamp<std::size_t>(wanted.width, 40, line_width());
   canvas.height = std::clamp<std::size_t>(wanted.height, 4, 60);
   const std::string head = wrapped(plot.title, 0, canvas.width) + wrapped(plot.note, 2, canvas.width);
   return fitted(head + (plot.rows.empty() ? series_text(plot, canvas) : rows_text(plot, canvas)), canvas);

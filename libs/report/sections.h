@@ -22,7 +22,8 @@ bool shown(const Page& page, std::string_view stage);  // passes the --stage fil
 std::string stage_table(const Page& page, const Style& style,
                         const TableText& tables);  // time, steps, tokens, latencies
 std::string efficiency_table(const Style& style, const TableText& tables, const Page& page);
-std::string part_tables(const Page& page, const Style& style, const TableText& tables);  // operators by stage, modules
+std::string operator_tables(const Page& page, const Style& style, const TableText& tables);  // by stage
+std::string module_tables(const Page& page, const Style& style, const TableText& tables);
 std::string gemm_table(const Page& page, const Style& style, const TableText& tables);
 
 // What a report says about GPUs: how much of their time was attributed, kernels by time, GPU time by source line, time
@@ -39,6 +40,7 @@ using base::short_kernel_name;
 // Training steps over the run, and the blocks of the model, for terminal and JSON.
 
 std::string step_lines(const Page& page);  // a sparkline for every stage of some steps; "" without any
+std::string step_rate(const Page& page);   // tokens/s and MFU of a whole training step; "" without any
 std::string training_table(const Page& page, const Style& style, const TableText& tables);  // "" without training steps
 std::string block_table(const Page& page, const Style& style);                              // "" without layers
 
@@ -104,9 +106,12 @@ std::string sampled_section(const Page& page, const Style& style,
 
 // "" where no process was watched: imported runs.
 std::string life_section(const Page& page, const Style& style, const TableText& tables);
+std::string life_bar(const Page& page);    // one line of letters and what they stand for; "" as above
+std::string exit_words(const Page& page);  // "exit status 0"; "" unknown
 
 // What recording itself cost, and how much of the run was recorded.
 
+std::string cost_line(const Page& page);    // in one sentence
 std::string window_line(const Page& page);  // "" if all of the run was recorded
 std::string cost_lines(const Page& page, const Style& style);
 

@@ -19,7 +19,7 @@ using base::Align;
 using base::Json;
 using base::TextTable;
 
-constexpr std::size_t kBars = 80, kStepBars = 50;
+constexpr std::size_t kMostBars = 80, kStepBars = 50;
 
 std::string series_table(const StepSeries& series, const TableText& tables) {
   const auto slowest = std::ranges::max_element(series.steps, {}, &TrainingStep::total_ns);
@@ -70,14 +70,16 @@ std::string step_lines(const Page& page) {
     names = std::max(names, std::min<std::size_t>(base::display_width(base::printable(curve.stage)), 16));
   }
   if (curves.empty()) return "";
-  std::string out = wrapped("How long its steps took, in order of time: least, median, most.");
+  constexpr std::size_t kTimes = 33, kMargins = 4;
+  const std::size_t bars = std::min(kStepBars, line_width() - names - kTimes - kMargins);
+  std::string out = wrapped("Step times in order of time: min, median, max.");
   for (const analyze::StepCurve* curve : curves) {
     const std::string name = base::shorten(base::printable(curve->stage), names);
     // A full bar is a quarter above the least at least: noise stays low.
     const analyze::StepCurve& c = *curve;
     const SparkRange range{c.least_ns, std::max(c.most_ns, c.least_ns + c.least_ns / 4)};
     out += fmt::format("  {}{}  {}  {}  {}  {}\n", name, std::string(names - base::display_width(name), ' '),
-                       sparkline(c.duration_ns, kStepBars, page.unicode, range), time_cell(c.least_ns),
+                       sparkline(c.duration_ns, bars, page.unicode, range), time_cell(c.least_ns),
                        time_cell(c.median_ns), time_cell(c.most_ns));
   }
   return out;
@@ -107,6 +109,11 @@ std::string training_rates(const Page& page, const StepSeries& series) {
                              base::human_count(flops), base::human_rate(*page.summary.peak_flops, "FLOP/s"), computed));
 }
 
+std::string step_rate(const Page& page) {
+  return page.summary.training.empty() || !page.stage.empty() ? ""
+                                                              : training_rates(page, page.summary.training.front());
+}
+
 std::string training_table(const Page& page, const Style& style, const TableText& tables) {
   const auto& all = page.summary.training;
   if (all.empty() || !page.stage.empty()) return "";
@@ -114,10 +121,11 @@ std::string training_table(const Page& page, const Style& style, const TableText
   std::vector<std::int64_t> totals;
   for (const TrainingStep& step : series.steps) totals.push_back(step.total_ns);
   const auto [low, high] = std::minmax_element(totals.begin(), totals.end());
+  const std::size_t bars_shown = std::min(kMostBars, line_width() - 2);
   std::string out = style.heading("Training steps") + series_table(series, tables);
   out += training_rates(page, series);
-  out += "  " + sparkline(totals, kBars, page.unicode) + "\n";
-  const std::string bars = totals.size() > kBars ? ", each bar the slowest of its steps" : "";
+  out += "  " + sparkline(totals, bars_shown, page.unicode) + "\n";
+  const std::string bars = totals.size() > bars_shown ? ", each bar the slowest of its steps" : "";
   out += wrapped(fmt::format("Total of {} in order of time{}: {} to {}.", counted(std::ssize(series.steps), "step"),
                              bars, time_cell(*low), time_cell(*high)));
   out += wrapped("between: time of the step outside these stages. median: the step whose total is the median.");
@@ -156,7 +164,7 @@ std::string block_table(const Page& page, const Style& style) {
   return style.heading("Blocks") +
          wrapped(page.summary.on_gpu ? "GPU time in each stage, what is inside included."
                                      : "Total time in each stage, what is inside included.") +
-         table.render(kWidth) + rest;
+         table.render(line_width()) + rest;
 }
 
 }  // namespace llmprof::report

@@ -59,8 +59,6 @@ std::string described_number(std::string_view format, double number) {
   if (format == "gain") return (number < 0 ? "-" : "+") + base::human_bytes(std::abs(number));
   if (format == "percent") return percent_cell(number);
   if (format == "amount") return base::human_count(number);
-  if (format == "giga") return giga_cell(number);
-  if (format == "tera") return base::three_digits(number * 1e-12);
   if (format == "ratio") return fmt::format("{:.1f}", number);
   if (format == "ratio3") return fmt::format("{:.3f}", number);
   if (format == "times") return fmt::format("{:.2f}x", number);
@@ -270,7 +268,7 @@ std::string TableText::rows(std::string_view path, const Json& rows, std::size_t
     for (const ColumnDescription& column : *all) {
       if (column.title.empty() || !applies(column.only_if, column.unless)) continue;
       titles.push_back({column.title == "-" ? "" : filled(column.title), is_text(column) ? Align::kLeft : Align::kRight,
-                        column.wide || (!any_wide && columns.empty())});
+                        column.wide || (!any_wide && columns.empty()), column.optional});
       columns.push_back(&column);
     }
   }

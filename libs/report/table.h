@@ -37,7 +37,7 @@ class TableText {
  public:
   // `report` answers the {places} in notes. `flags` are what columns ask for ("gpu").
   TableText(const base::Json& report, Flags flags = {}, std::size_t top = SIZE_MAX, std::size_t indent = 2,
-            std::size_t width = 100)
+            std::size_t width = line_width())
       : report_(report), flags_(std::move(flags)), top_(top), indent_(indent), width_(width) {}
 
   // Title and at most top rows, then how many more there are. A key that a row does not have leaves its cell empty.

@@ -26,9 +26,9 @@ TEST(Table, DrawsWhatItsDescriptionSays) {
                                                  {"ops", "mlp, norm"}}})}};
   EXPECT_EQ(TableText(report, {}, 5).section("kernels[]", Style{}),
             "\nKernels by GPU time\n"
-            "  kernel  calls      time    mean  GPU %  TFLOP/s  stage   operator\n"
-            "  add         3  ~1.50 ms  500 us   75.0        -  (none)  mlp\n"
-            "  GPU %: of 2.00 ms, the durations of all kernels added up. TFLOP/s: of the matrix products that it\n"
+            "  kernel  calls      time    mean  GPU %  FLOP/s  stage   operator\n"
+            "  add         3  ~1.50 ms  500 us   75.0       -  (none)  mlp\n"
+            "  GPU %: of 2.00 ms, the durations of all kernels added up. FLOP/s: of the matrix products that it\n"
             "  stands for.\n");
 }
 

@@ -74,12 +74,12 @@ std::string operators_of(const Page& page, const Style& style, const TableText& 
   if (stage_ns > 0) {
     const std::string of = base::human_ns(static_cast<double>(stage_ns));
     out += wrapped(
-        on_gpu ? fmt::format(
-                     "stage %: GPU time, of that of its kernels, {} added up; host: self time of its ranges. Rates: "
-                     "model FLOPs and bytes by GPU time, parts inside included.",
-                     of)
-               : fmt::format(
-                     "stage %: self time, of its steps, {} added up. Rates: model FLOPs and bytes by total time.", of));
+        on_gpu
+            ? fmt::format("stage %: GPU time, of that of its kernels, {} in sum; host: self time of its ranges. Rates: "
+                          "model FLOPs and bytes by GPU time, parts inside included.",
+                          of)
+            : fmt::format("stage %: self time, of its steps, {} in sum. Rates: model FLOPs and bytes by total time.",
+                          of));
   }
   out += tables.rows("operators[]#time", rows);
   if (on_gpu && !stage.empty()) out += estimate_line(page, stage);
@@ -158,10 +158,10 @@ std::string stage_table(const Page& page, const Style& style, const TableText& t
   for (const Stage& s : page.summary.stages) {
     if (!shown(page, s.name) || s.declared()) continue;
     const std::string_view how = s.source == "inferred" && s.confidence == analyze::kSampledConfidence
-                                     ? "told from functions on stack samples, see below"
+                                     ? "inferred from functions on stack samples"
                                  : s.source == "inferred" ? "inferred from the shapes and order of BLAS calls"
-                                 : s.confidence == analyze::kPassConfidence ? "told from calls of the model"
-                                                                            : "told from the names of ranges";
+                                 : s.confidence == analyze::kPassConfidence ? "inferred from calls of the model"
+                                                                            : "inferred from the names of ranges";
     out += wrapped(fmt::format("* {}: {}, confidence {:.2g}.", s.name, how, s.confidence));
   }
   return out;
@@ -171,23 +171,26 @@ std::string efficiency_table(const Style& style, const TableText& tables, const 
   return tables.section("stages[]#efficiency", style) + ridge_line(page);
 }
 
-std::string part_tables(const Page& page, const Style& style, const TableText& tables) {
+std::string operator_tables(const Page& page, const Style& style, const TableText& tables) {
   std::string out;
   for (const Stage& stage : page.summary.stages) {
     if (shown(page, stage.name))
       out += operators_of(page, style, tables, stage.name, page.summary.on_gpu ? stage.kernel_ns : stage.steps_ns);
   }
   if (page.stage.empty()) out += operators_of(page, style, tables, "", 0);
-  const Json& report = tables.report();
-  return out + part_costs("operators[]#cost", report["operators"], style, tables) +
-         tables.section("modules[]#time", style) + part_costs("modules[]#cost", report["modules"], style, tables);
+  return out + part_costs("operators[]#cost", tables.report()["operators"], style, tables);
+}
+
+std::string module_tables(const Page&, const Style& style, const TableText& tables) {
+  return tables.section("modules[]#time", style) +
+         part_costs("modules[]#cost", tables.report()["modules"], style, tables);
 }
 
 std::string gemm_table(const Page& page, const Style& style, const TableText& tables) {
   const std::string table = tables.section("gemms[]#time", style);
   if (table.empty()) return "";
   return table +
-         wrapped(fmt::format("peak %: FLOPs of the shapes / time, of the device's peak FLOP/s of the type{}. GB/s: "
+         wrapped(fmt::format("peak %: FLOPs of the shapes / time, of the device's peak FLOP/s of the type{}. B/s: "
                              "operands and result, each moved once; a rate above the memory's means the cache helped.",
                              peak_of(page))) +
          tables.notes("gemms[]");

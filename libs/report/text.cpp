@@ -42,20 +42,21 @@ std::string losses(const Page& page, const Style& style) {
     const bool bad = loss.severity == trace::name_of(trace::Severity::kDataLoss);
     out += bad ? style.warning(wrapped(line, 4)) : wrapped(line, 4);
   }
-  return out.empty() ? "  Nothing was lost.\n" : "  Lost or not seen:\n" + out;
+  return out;
 }
 
 // Of processes that we recorded it matters whether the collector was in them; a file says nothing of that.
 std::string seen(const Page& page) {
   const Coverage& c = page.summary.coverage;
   if (is_imported(page)) return counted(c.processes, "process") + ",";
-  return fmt::format("{} of {} seen from inside;", c.injected, counted(c.processes, "process"));
+  return fmt::format("{} of {} instrumented;", c.injected, counted(c.processes, "process"));
 }
 
 // What was lost or not seen comes before everything that is said about the rest.
 std::string coverage(const Page& page, const Style& style) {
-  return style.heading("Coverage") + source_lines(page) + window_line(page) + losses(page, style) +
-         gap_lines(page, style);
+  const std::string lost = losses(page, style);
+  return style.heading("Coverage") + source_lines(page) + window_line(page) +
+         (lost.empty() ? "  Nothing was lost.\n" : "  Lost or not seen:\n" + lost) + gap_lines(page, style);
 }
 
 std::string recorded(const Page& page, const Style& style) {
@@ -70,7 +71,7 @@ std::string recorded(const Page& page, const Style& style) {
                                whole, base::human_percent(part(c.in_stages_ns, c.wall_ns))));
   }
   if (c.kernel_ns > c.gpu_ns) {
-    out += wrapped(fmt::format("Kernel time {}, added up; {} of it belongs to a step.",
+    out += wrapped(fmt::format("Kernel time {}, the sum over kernels; {} of it belongs to a step.",
                                base::human_ns(static_cast<double>(c.kernel_ns)),
                                base::human_percent(part(c.attributed_kernel_ns, c.kernel_ns))));
   }
@@ -112,7 +113,7 @@ std::string model(const Page& page, const Style& style) {
     line += fmt::format(", {} of weights read by one pass", base::human_bytes(*s.weights_read_bytes));
   std::string out = style.heading("Model") + wrapped(line);
   if (!s.model_origin.empty()) {
-    out += wrapped(fmt::format("Known by: {}{}{}.", s.model_origin, s.model_note.empty() ? "" : "; ", s.model_note));
+    out += wrapped(fmt::format("Source: {}{}{}.", s.model_origin, s.model_note.empty() ? "" : "; ", s.model_note));
   }
   return out;
 }
@@ -185,13 +186,15 @@ std::string without_stages(const Page& page, const Style& style) {
   if (page.summary.coverage.gemms == 0) {
     return out +
            wrapped(
-               "Stages cannot be told from matrix products either: none was seen. To get them, annotate the program "
+               "Stages cannot be inferred from matrix products either: none was seen. To get them, annotate the "
+               "program "
                "with include/llmprof/annotate.h, or give NVTX ranges the names prefill, decode, forward, backward or "
                "optimizer.");
   }
   if (page.summary.model_family.empty()) {
     out += wrapped(
-        "To get them, say the model (--model NAME|PATH): stages are then told from the shapes and order of its matrix "
+        "To get them, say the model (--model NAME|PATH): stages are then inferred from the shapes and order of its "
+        "matrix "
         "products. Or annotate the program with include/llmprof/annotate.h, or give NVTX ranges the names prefill, "
         "decode, forward, backward or optimizer.");
   } else {
@@ -242,6 +245,109 @@ Flags flags_of(const Page& page) {
   return flags;
 }
 
+// Stages, what they reach and what lies between that and the floor.
+std::string stages_part(const Page& page, const Style& style, const TableText& tables) {
+  if (page.summary.stages.empty())
+    return without_stages(page, style) + hardware_section(page, style) + sampled_section(page, style, tables);
+  std::string out = stage_table(page, style, tables);
+  if (page.summary.host.sampled_stages.empty())
+    out += efficiency_table(style, tables, page) + denominators(page) + recomputation(page) + reasons(page);
+  return out + hardware_section(page, style) + waterfall_section(page, style) + idle_section(page, style) +
+         sampled_section(page, style, tables);
+}
+
+std::string host_part(const Page& page, const Style& style, const TableText& tables) {
+  return is_imported(page) && page.summary.host.memory.empty() ? "" : host_section(page, style, tables);
+}
+
+namespace {
+
+using PartText = std::string (*)(const Page&, const Style&, const TableText&);
+
+// The order is that of the whole report.
+struct NamedPart : ReportPart {
+  PartText text;
+};
+constexpr std::array<NamedPart, 18> kParts{{
+    {{"losses", "what was lost or not recorded, and what to do about it"},
+     [](const Page& page, const Style& style, const TableText&) { return coverage(page, style); }},
+    {{"diagnosis", "every finding with its evidence and advice, and what was looked for"},
+     [](const Page& page, const Style& style, const TableText&) { return full_diagnosis(page, style); }},
+    {{"run", "what was recorded, what that cost, machine and model"},
+     [](const Page& page, const Style& style, const TableText&) {
+       return recorded(page, style) + machine(page, style) + model(page, style);
+     }},
+    {{"life", "the life of the program from exec to exit, phase by phase"},
+     [](const Page& page, const Style& style, const TableText& tables) { return life_section(page, style, tables); }},
+    {{"stages", "stages: times, rates, efficiency, waterfall, idle time"}, stages_part},
+    {{"steps", "training steps, and the blocks of the model"},
+     [](const Page& page, const Style& style, const TableText& tables) {
+       return training_table(page, style, tables) + block_table(page, style);
+     }},
+    {{"ranges", "ranges of the program (NVTX, annotations) as a tree"},
+     [](const Page& page, const Style& style, const TableText&) { return range_section(page, style); }},
+    {{"operators", "operators of each stage, with their shapes and costs"}, operator_tables},
+    {{"modules", "modules of the model, with their costs"}, module_tables},
+    {{"kernels", "kernels by GPU time"},
+     [](const Page& page, const Style& style, const TableText& tables) { return kernel_table(page, style, tables); }},
+    {{"gemms", "matrix products and attention by shape"},
+     [](const Page& page, const Style& style, const TableText& tables) {
+       return gemm_table(page, style, tables) + tables.section("attention[]", style);
+     }},
+    {{"framework", "operators and totals of imported profiles"},
+     [](const Page& page, const Style& style, const TableText& tables) {
+       return framework_table(page, style, tables) + totals_table(page, style, tables);
+     }},
+    {{"counters", "hardware counters"},
+     [](const Page& page, const Style& style, const TableText& tables) {
+       return has_hardware(page) ? hardware_alone(page, style, tables) : counter_table(page, style, tables);
+     }},
+    {{"power", "power, energy, clocks and activity of devices"},
+     [](const Page& page, const Style& style, const TableText& tables) {
+       return telemetry_section(page, style, tables);
+     }},
+    {{"memory", "memory of devices and of frameworks' allocators"},
+     [](const Page& page, const Style& style, const TableText& tables) {
+       return device_memory_section(page, style, tables) + allocator_section(page, style, tables);
+     }},
+    {{"server", "metrics of an inference server: requests, KV cache, latencies"},
+     [](const Page& page, const Style& style, const TableText& tables) {
+       return metrics_section(page, style, tables);
+     }},
+    {{"host", "processes: CPU time, memory, I/O"}, host_part},
+    {{"functions", "functions by CPU time, from stack samples"},
+     [](const Page&, const Style& style, const TableText& tables) { return tables.section("functions[]", style); }},
+}};
+
+std::string without_kernels(const Page& page) {
+  if (is_imported(page) || page.summary.coverage.kernels > 0 || page.summary.coverage.gemms > 0) return "";
+  return "\n" +
+         wrapped(
+             "No BLAS call or kernel was seen: the program made none, or made them in a way llmprof cannot see "
+             "(a statically linked BLAS; a GPU of another maker, or one whose recording another program holds).");
+}
+
+}  // namespace
+
+std::span<const ReportPart> report_parts() {
+  static const std::vector<ReportPart> parts(kParts.begin(), kParts.end());
+  return parts;
+}
+
+std::string part_text(const Page& page, std::string_view name, bool colour) {
+  const Style style{colour};
+  const base::Json report = tables_json(page);
+  const TableText tables(report, flags_of(page), page.top);
+  const auto part = std::ranges::find(kParts, name, &NamedPart::name);
+  const std::string text = part == kParts.end() ? "" : part->text(page, style, tables);
+  // What was lost is said first, where it can change what follows.
+  const bool bad = std::ranges::any_of(page.summary.losses, [](const analyze::Loss& loss) {
+    return loss.severity == trace::name_of(trace::Severity::kDataLoss);
+  });
+  return title(page, style) + (bad && name != "losses" ? "  Lost or not seen:\n" + losses(page, style) : "") +
+         (text.empty() ? "\n" + wrapped(fmt::format("This run has nothing of it: {}.", part->meaning)) : text);
+}
+
 std::string to_text(const Page& page, bool colour) {
   const Style style{colour};
   std::string out = title(page, style) + coverage(page, style);
@@ -249,37 +355,18 @@ std::string to_text(const Page& page, bool colour) {
   const base::Json report = tables_json(page);
   const TableText tables(report, flags_of(page), page.top);
   if (page.counters) return out + hardware_alone(page, style, tables);
-  const auto lines = static_cast<std::size_t>(std::count(out.begin(), out.end(), '\n'));
-  out += diagnosis_section(page, style, lines) + recorded(page, style) + life_section(page, style, tables) +
-         machine(page, style);
-  if (page.summary.stages.empty()) {
-    out += model(page, style) + without_stages(page, style) + hardware_section(page, style);
-  } else {
-    out += model(page, style) + stage_table(page, style, tables);
-    if (page.summary.host.sampled_stages.empty())
-      out += efficiency_table(style, tables, page) + denominators(page) + recomputation(page) + reasons(page);
-    out += hardware_section(page, style) + waterfall_section(page, style) + idle_section(page, style);
-  }
-  out += sampled_section(page, style, tables) + training_table(page, style, tables) + block_table(page, style) +
-         range_section(page, style);
-  out += part_tables(page, style, tables);
-  out += kernel_table(page, style, tables);
+  out += diagnosis_section(page, style, static_cast<std::size_t>(std::count(out.begin(), out.end(), '\n')));
+  const auto add = [&](std::initializer_list<std::string_view> names) {
+    for (const std::string_view name : names)
+      out += std::ranges::find(kParts, name, &NamedPart::name)->text(page, style, tables);
+  };
+  out += recorded(page, style) + life_section(page, style, tables) + machine(page, style) + model(page, style);
+  add({"stages", "steps", "ranges", "operators", "modules", "kernels"});
   out += source_table(page, style, tables);
-  out += gemm_table(page, style, tables);
-  out += tables.section("attention[]", style) + framework_table(page, style, tables) +
-         counter_table(page, style, tables) + totals_table(page, style, tables);
-  out += telemetry_section(page, style, tables) + device_memory_section(page, style, tables) +
-         allocator_section(page, style, tables) + metrics_section(page, style, tables);
-  if (!is_imported(page) || !page.summary.host.memory.empty()) out += host_section(page, style, tables);
-  out += tables.section("functions[]", style);
-  if (!is_imported(page) && page.summary.coverage.kernels == 0 && page.summary.coverage.gemms == 0) {
-    out +=
-        "\n" + wrapped(
-                   "No BLAS call or kernel was seen: the program made none, or made them in a way llmprof cannot see "
-                   "(a statically linked BLAS; a GPU of another maker, or one whose recording another program "
-                   "holds).");
-  }
-  return out;
+  add({"gemms", "framework"});
+  out += counter_table(page, style, tables);
+  add({"power", "memory", "server", "host", "functions"});
+  return out + without_kernels(page);
 }
 
 // The card (libs/hw/environment.h) may come from another version of llmprof: what is not there is not said.
@@ -319,8 +406,7 @@ std::string job_words(const analyze::Summary& summary) {
       fmt::format("{} on {}{}: {}.", counted(ranks, "rank"), counted(job.devices, summary.on_gpu ? "GPU" : "CPU"),
                   ranks > job.devices ? ", shared" : "", job.groups.words());
   if (ranks < job.world) line += fmt::format(" {} of {} were recorded.", ranks, counted(job.world, "rank"));
-  if (!job.origin.empty())
-    line += fmt::format(" Known by: {}{}{}.", job.origin, job.note.empty() ? "" : "; ", job.note);
+  if (!job.origin.empty()) line += fmt::format(" Source: {}{}{}.", job.origin, job.note.empty() ? "" : "; ", job.note);
   if (ranks > 1) line += " Findings and waterfalls are of a mean rank, stages and their rates of all together.";
   return line;
 }

@@ -23,10 +23,10 @@ using base::Json;
 std::string label_of(const Waterfall& waterfall, const WaterfallTerm& term) {
   if (term.name == "above_floor") return term.op_class + " above its floor";
   if (term.name == "faster_than_floor") return term.op_class + " faster than its floor";
-  if (term.name == "gaps") return waterfall.on_cpu ? "gaps between operators" : "idle, nothing launched";
+  if (term.name == "gaps") return waterfall.on_cpu ? "gaps between operators" : "GPU idle, waiting for CPU";
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kLabels = {
       {{"between_steps", "between steps"},
-       {"queued", "idle, work queued"},
+       {"queued", "GPU idle, work queued"},
        {"waits", "host synchronisation"},
        {"copies", "copies"},
        {"clock", "clock loss"},
@@ -95,7 +95,7 @@ std::string side_by_side(const std::vector<const Waterfall*>& waterfalls) {
     add(label, [&](const Waterfall& w) { return cell_of(w, label); });
   add("floor", [](const Waterfall& w) { return w.floor_ns ? share_cell(w, *w.floor_ns) : "?"; });
   add("floor, time", [](const Waterfall& w) { return w.floor_ns ? mean_cell(w, *w.floor_ns) : "-"; });
-  return table.render(kWidth);
+  return table.render(line_width());
 }
 
 // Whether the term is more than nothing once it is rounded.
@@ -187,7 +187,7 @@ std::string waterfall_section(const Page& page, const Style& style) {
   }
   for (const Waterfall* waterfall : waterfalls) {
     if (!page.waterfall) continue;
-    out += plot_text(plot_of(*waterfall), {.width = kWidth, .unicode = page.unicode, .colour = style.colour}) +
+    out += plot_text(plot_of(*waterfall), {.width = line_width(), .unicode = page.unicode, .colour = style.colour}) +
            class_table(*waterfall) + "\n";
   }
   return out + notes(waterfalls);

@@ -79,7 +79,7 @@ TEST(Waterfall, InFull) {
   EXPECT_THAT(text, HasSubstr("projection above its floor         500 us      450 us  200 us            2.50\n"));
   std::size_t begin = 0;
   for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
-    EXPECT_LE(base::display_width(text.substr(begin, end - begin)), kWidth);
+    EXPECT_LE(base::display_width(text.substr(begin, end - begin)), line_width());
 }
 
 TEST(Waterfall, SharesInJsonAddUpToOne) {

@@ -122,7 +122,7 @@ class CountersTest(Case):
                          [{"time_ns": None, "time_source": None}])
         kernel, = self.report("run")["counters"]
         self.assertEqual((kernel["launches"], kernel["time_ns"], kernel["bytes_per_s"]), (12, None, None))
-        text = self.llmprof("report", "run").stdout
+        text = self.llmprof("report", "run", "--full").stdout
         self.assertIn("times of 12 launches", " ".join(text.split()))
 
     def test_how_kernels_use_the_memory(self):

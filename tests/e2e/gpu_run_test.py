@@ -71,7 +71,7 @@ class GpuRun(Case):
         self.assertGreater(kernels, 0.85 * whole)
 
     def test_text(self):
-        text = self.llmprof("report", "run").stdout
+        text = self.llmprof("report", "run", "--full").stdout
         self.assertIn("NVIDIA H200", text)
         self.assertIn("recorded node by node", text)
         self.assertIn("~", text)

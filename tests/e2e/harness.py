@@ -19,6 +19,7 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("LLMPROF_")}
         self.environment["LLMPROF_CACHE_DIR"] = str(self.folder / "cache")
+        self.environment["LLMPROF_NO_REPORT"] = "1"  # screen_test.py looks at the report behind a recording
 
     def run_command(self, words, status=0, timeout=600, **options):
         done = subprocess.run(words, cwd=self.folder, env=options.pop("env", self.environment), capture_output=True,

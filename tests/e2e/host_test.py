@@ -41,7 +41,7 @@ class Host(Case):
         self.assertEqual([(row["pid"], row["injected"], row["has_log"]) for row in rows],
                          [(parent["pid"], True, True), (child["pid"], False, False)])
 
-        text = self.llmprof("report", "run").stdout
+        text = self.llmprof("report", "run", "--full").stdout
         self.assertIn("open then: load › weights.", text)
         self.assertIn("+200 MB", text)
 

@@ -78,7 +78,7 @@ class ReadingsTest(Case):
         self.assertEqual(max(p["largest_free_bytes"] for p in pools),
                          max(b["size"] for s in snapshot["segments"] for b in s["blocks"] if b["state"] == "inactive"))
         self.assertEqual(events["held_peak_bytes"] // 1024, 270336)  # "GPU reserved memory" of memory_summary()
-        text = self.llmprof("report", "run").stdout
+        text = self.llmprof("report", "run", "--full").stdout
         self.assertIn("Allocator of GPU 0", text)
         self.assertIn("OUT OF MEMORY: PyTorch could not get 1.36 GB", text)
 
@@ -106,7 +106,7 @@ class ReadingsTest(Case):
         self.assertEqual(first_token["count"], 30)
         self.assertAlmostEqual(first_token["p50"]["value_s"], 0.1 + 0.4 * 5 / 20)
         self.assertAlmostEqual(first_token["mean_s"], 6 / 30)
-        self.assertIn("Server metrics", self.llmprof("report", "run").stdout)
+        self.assertIn("Server metrics", self.llmprof("report", "run", "--full").stdout)
 
     def test_readings_of_nvidia_smi_give_the_energy(self):
         self.environment["TZ"] = "UTC"

@@ -46,7 +46,7 @@ class ImportTest(Case):
         self.assertAlmostEqual(self.one("kineto_llama_full", "SELECT sum(end_ns - begin_ns) / 1e3 AS us FROM kernel")[0],
                                busy, delta=busy * 1e-4)
         self.check("kineto_llama_full")
-        self.assertIn("H200", self.llmprof("report", "kineto_llama_full").stdout)
+        self.assertIn("H200", self.llmprof("report", "kineto_llama_full", "--full").stdout)
         self.assertGreater(self.one("kineto_llama_full", "SELECT count(*) AS n FROM peak")[0], 0)
         self.assertEqual(self.one("kineto_llama_full", "SELECT file AS f, format AS g FROM source"), [name, "kineto"])
 

@@ -74,7 +74,7 @@ class Windows(Long):
         self.assertEqual(rows, [{"name": "outer", "closed": True}, {"name": '{"model_type": "toy"}', "closed": True}])
         # 20 steps of a push, 3 modules and a pop are 160 events, 3 in 20 of them inside.
         self.assertEqual(self.losses("a"), {"outside_window": 17 * 8})
-        self.assertIn("Only a part of the run was recorded: steps 3 to 5", self.llmprof("report", "a").stdout)
+        self.assertIn("Only a part of the run was recorded: steps 3 to 5", self.llmprof("report", "a", "--full").stdout)
 
     def test_steps_open_at_one_end(self):
         self.window("from", "--steps", "17:")
@@ -333,7 +333,7 @@ class Accountability(Long):
         stage = cost["stages"][0]
         self.assertEqual((stage["name"], stage["range_events"]), ("decode", 2 * 50 * 401))
         self.assertEqual(stage["flagged"], stage["share"] > 0.01)
-        self.assertIn("Recording cost: 40103 events and 0 BLAS calls", self.llmprof("report", "a").stdout.replace("\n  ", " "))
+        self.assertIn("Recording cost: 40103 events and 0 BLAS calls", self.llmprof("report", "a", "--full").stdout.replace("\n  ", " "))
 
     def test_events_outside_the_window_cost_too(self):
         self.window("a", "--steps", "3:6")

@@ -116,8 +116,8 @@ class Join(Case):
             stage = next(s for s in report["stages"] if s["name"] == rest["stage"])
             known = sum(m["self_ns"] for m in report["modules"] if m["stage"] == rest["stage"])
             self.assertEqual(rest["time_ns"], max(0, stage["steps_ns"] - known))
-        text = self.llmprof("report", "matched").stdout
-        for part in ("not matched to the model", "Known by: --model model.json", "inferred from the shapes",
+        text = self.llmprof("report", "matched", "--full").stdout
+        for part in ("not matched to the model", "Source: --model model.json", "inferred from the shapes",
                      "What operators must cost"):
             self.assertIn(part, text)
 
@@ -224,7 +224,7 @@ class Join(Case):
         self.assertEqual(report["model"]["source"], "shapes", report["model"])
         self.assertEqual(report["model"]["parameters"], 124439808)
         self.assertEqual([s["name"] for s in report["stages"]], ["prefill", "decode"])
-        self.assertIn("inferred from GEMM shapes: gpt2", self.llmprof("report", "run").stdout)
+        self.assertIn("inferred from GEMM shapes: gpt2", self.llmprof("report", "run", "--full").stdout)
 
 
 if __name__ == "__main__":

@@ -158,7 +158,7 @@ class Explain(Analysed):
         self.assertIn("--explain list", self.llmprof("report", "run", "--explain", "zzzzzzzzzzzz", status=1).stderr)
 
     def test_the_diagnosis_fits_a_screen(self):
-        lines = self.llmprof("report", "run").stdout.splitlines()
+        lines = self.llmprof("report", "run", "--full").stdout.splitlines()
         begin = lines.index("Diagnosis")
         self.assertLess(lines.index("Coverage"), begin)
         end = next(i for i in range(begin + 1, len(lines)) if lines[i] == "")
@@ -167,7 +167,7 @@ class Explain(Analysed):
         full = self.llmprof("report", "run", "--diagnosis").stdout
         self.assertIn("What was looked for", full)
         self.assertNotIn("Matrix products by time", full)
-        self.assertTrue(self.llmprof("report", "run", env={**self.environment, "LC_ALL": "C"}).stdout)
+        self.assertTrue(self.llmprof("report", "run", "--full", env={**self.environment, "LC_ALL": "C"}).stdout)
 
 
 if __name__ == "__main__":

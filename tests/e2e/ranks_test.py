@@ -57,8 +57,8 @@ class Ranks(Case):
         # The products that were seen are those of the halves: decode has no other BLAS calls than those with weights.
         logits = [op for op in report["operators"] if op["stage"] == "decode" and op["name"] == "lm_head"][0]
         self.assertEqual(logits["flops"], logits["flops_shapes"])
-        text = self.llmprof("report", "run").stdout
-        words = "2 ranks on 1 CPU, shared: tensor parallel 2. Known by: declared by the program: tp=2"
+        text = self.llmprof("report", "run", "--full").stdout
+        words = "2 ranks on 1 CPU, shared: tensor parallel 2. Source: declared by the program: tp=2"
         self.assertIn(words, " ".join(text.split()))
         self.llmprof("report", "run", "--html", "page.json")
         page = json.loads((self.folder / "page.json").read_text())

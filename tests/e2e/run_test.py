@@ -79,7 +79,7 @@ class Run(Case):
         self.llmprof("report", "run", status=2)
 
     def test_report_text_fits_100_columns(self):
-        text = self.llmprof("report", "run").stdout
+        text = self.llmprof("report", "run", "--full").stdout
         self.assertNotIn("\x1b", text)
         self.assertLessEqual(max(len(line) for line in text.splitlines()), 100)
         self.assertIn("prefill", text)

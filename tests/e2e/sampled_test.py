@@ -47,7 +47,7 @@ class Sampled(Case):
             self.assertIsNone(stage["flops"])
             self.assertIsNone(stage["flops_shapes"])
             self.assertEqual(stage["tokens"], 0)
-        text = self.llmprof("report", "run").stdout
+        text = self.llmprof("report", "run", "--full").stdout
         for words in ("Training, by sampled functions", "gpt2_backward", "Shapes, tokens and FLOPs are unknown"):
             self.assertIn(words, text)
         for stage in ("forward", "backward", "optimizer"):
@@ -65,7 +65,7 @@ class Sampled(Case):
         for stage in report.get("sampled_stages", []):  # there may be too few samples for any word at all
             self.assertIsNone(stage["passes"])
         if report.get("sampled_stages", []):
-            self.assertIn("unknown", self.llmprof("report", "run").stdout)
+            self.assertIn("unknown", self.llmprof("report", "run", "--full").stdout)
 
     def test_validation_is_no_training(self):
         report = self.profile("run", str(STEPS), "validate")

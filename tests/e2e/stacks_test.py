@@ -102,7 +102,7 @@ class Stacks(Case):
             self.assertIn(name, python)
         # Where the program had moved on only the innermost function is known, so a caller may have less, on a busy machine a good deal less.
         self.assertGreater(python["Layer.forward"]["total_ns"], 0.5 * python["busy"]["total_ns"])
-        text = self.llmprof("report", "run").stdout
+        text = self.llmprof("report", "run", "--full").stdout
         self.assertIn("Functions by self time", text)
         self.assertIn("of the stacks are truncated", text)
 

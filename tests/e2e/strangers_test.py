@@ -37,7 +37,7 @@ class StrangersTest(Case):
         for name, seconds in {"compile": 4.6, "memory": 1.84, "imports": 1.5, "jit_step": 0.285}.items():
             self.assertAlmostEqual(phases[name], seconds, delta=0.1, msg=name)
         self.assertEqual(sum(other["processes"] for other in life["concurrent"]), 76)  # ptxas, not in the bar
-        text = self.llmprof("report", "jax").stdout
+        text = self.llmprof("report", "jax", "--full").stdout
         bar = text.split("Life of the program")[1].splitlines()[2].strip()
         self.assertEqual(len(bar), 64)
         self.assertEqual((bar[0], bar[40]), ("I", "C"))
@@ -67,7 +67,7 @@ class StrangersTest(Case):
         verify = stages["verify"]
         self.assertEqual((verify["tokens"], verify["tokens_per_s"], verify["checked"]), (0, None, 200))
         self.assertEqual(verify["least_taken"] + stages["prefill"]["steps"] + stages["decode"]["steps"], 8 + 96)
-        self.assertIn("6.83 tokens/s, if one of each sequence is taken", self.llmprof("report", "assisted").stdout)
+        self.assertIn("6.83 tokens/s, if one of each sequence is taken", self.llmprof("report", "assisted", "--full").stdout)
         # The one that checks, not the one that drafts.
         self.assertIn("16 layers, hidden 2048, queries 2048, keys and values 1024, FFN 5632 (gated), vocabulary 32000", report["model"]["origin"])
 
@@ -90,7 +90,7 @@ class StrangersTest(Case):
         # Six FLOPs per parameter and token, the attention besides; the embeddings of positions make none.
         flops = stages["forward"]["flops"] + stages["backward"]["flops"]
         self.assertTrue(1.0 < flops / (40 * 16 * 1024 * 6 * 124e6) < 1.2, flops)
-        text = self.llmprof("report", "llmc").stdout
+        text = self.llmprof("report", "llmc", "--full").stdout
         for wrong in ("prefill", "TTFT", "Choosing tokens", "decode"):
             self.assertNotIn(wrong, text)
         self.assertIn("352 k tokens/s (16384 tokens in 46.5 ms), MFU 28.4 %", text)
@@ -134,7 +134,7 @@ class StrangersTest(Case):
         self.assertEqual(stages["jit_step"]["steps"], 128)
         self.assertGreater(stages["compile"]["time_ns"], 4e9)
         # The collector of that day neither sampled bursts nor named nodes that were added by hand; the report says so.
-        text = " ".join(self.llmprof("report", "jax").stdout.split())
+        text = " ".join(self.llmprof("report", "jax", "--full").stdout.split())
         self.assertIn("the kernels of 2048 launches of 1 graph (80.7 % of the GPU time) are unknown: no launch was recorded node by node, "
                       "and 0 of their 18 kernel nodes have a name.", text)
 
@@ -231,7 +231,7 @@ class StrangersTest(Case):
         for name in ("self_attn.core", "input_layernorm", "mlp.act", "self_attn.q_norm", "mlp.down_proj"):
             self.assertEqual(operators[name]["calls"], 28 * 47, name)
         self.assertGreater(operators["self_attn.core"]["kernel_ns"], 270e6)  # 273 ms in cuDNN's kernel alone
-        text = self.llmprof("report", "cb").stdout
+        text = self.llmprof("report", "cb", "--full").stdout
         self.assertIn("the sequences differ in length and only sums are known", text)
         self.assertNotIn("do not say their batch", text)
 

@@ -82,7 +82,7 @@ class Train(Case):
 
     def test_text_shows_steps_blocks_and_shapes(self):
         self.record("run", *TINY)
-        text = self.llmprof("report", "run").stdout
+        text = self.llmprof("report", "run", "--full").stdout
         for part in ("Training steps", "slowest", f"Total of {STEPS} steps", "Blocks", "h.1", "Operators of backward",
                      "[48, 64] x [64, 256]"):
             self.assertIn(part, text)

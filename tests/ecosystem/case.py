@@ -37,7 +37,7 @@ class Run:
     def __init__(self, path, llmprof, own, wall_s, cpu_s):
         self.path, self.llmprof, self.own, self.wall_s, self.cpu_s = path, llmprof, own, wall_s, cpu_s
         self.report = json.loads(self.ask("report", self.path, "--json"))
-        self.text = self.ask("report", self.path)
+        self.text = self.ask("report", self.path, "--full")
         self.sentences = " ".join(self.text.split())
         self.stages = {stage["name"]: stage for stage in self.report["stages"]}
         self.process = self.report["host"]["processes"][0] if self.report["host"]["processes"] else None

@@ -21,7 +21,7 @@ def says_so(case, run):
     products = run.query("select count(*) as calls from gemm")[0]["calls"]
     threads = run.query("select count(*) as threads from thread")[0]["threads"]
     ranges = run.report["coverage"]["ranges"]
-    sentence = (f"1 of 1 process seen from inside; {threads} thread{'s' * (threads != 1)}, {products} kernels and BLAS calls, {ranges} ranges, "
+    sentence = (f"1 of 1 process instrumented; {threads} thread{'s' * (threads != 1)}, {products} kernels and BLAS calls, {ranges} ranges, "
                 f"{products} matrix products.")
     case.hold("sentence of what was seen against the tables", sentence in run.sentences, sentence)
     cost = run.report["recording_cost"]
@@ -241,7 +241,7 @@ def jax_decode(case):
     compiled = [phase["evidence"] for phase in run.report["life"]["phases"] if phase["name"] == "compile"]
     case.hold("compilation by XLA is a phase of its life", bool(compiled) and "XLA" in compiled[0], compiled)
     case.hold("no advice to say the model, as its matrix products were not seen", "say the model (--model" not in run.sentences)
-    told = " ".join(run.ask("report", run.path, "--model", "llama-3.2-1b").split())
+    told = " ".join(run.ask("report", run.path, "--full", "--model", "llama-3.2-1b").split())
     case.hold("with --model, too, the report does not speak of products that were seen", "The matrix products that were seen" not in told)
 
 

@@ -286,7 +286,7 @@ class Whole(GpuCase):
         bases = recording.query("SELECT basis, count(DISTINCT n.graph) AS n FROM node_share s JOIN graph_node n ON n.id = s.graph_node_id "
                                 "GROUP BY basis ORDER BY basis")
         self.assertEqual({row["basis"]: row["n"] for row in bases}, {"other graphs": 1, "same graph": 1})
-        text = " ".join(self.llmprof("report", recording.path).stdout.split())
+        text = " ".join(self.llmprof("report", recording.path, "--full").stdout.split())
         self.assertRegex(text, "Note, graphs: the kernels of 2 launches of 1 graph .* are unknown: none of these was recorded node by "
                                "node, and fewer than 90 % of their kernels were recorded elsewhere.")
 

@@ -84,7 +84,7 @@ class Thread(FaultCase):
         self.assertEqual([row["n"] for row in rows][8:12], [65536] * 4)
         self.assertNotEqual(names[9], names[10])  # they differ after 70,000 bytes; the hash at the end tells
         self.assertEqual(names[9][:65519], names[10][:65519])  # 64 KiB less '#' and 16 digits
-        text = self.llmprof("report", recording.path).stdout
+        text = self.llmprof("report", recording.path, "--full").stdout
         self.assertNotIn("\x1b", text)
 
     def test_a_million_distinct_names(self):

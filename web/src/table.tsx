@@ -48,8 +48,6 @@ const numbers: Record<string, (value: number, row: Row, column: Column) => strin
   percent: (value) => (value > 0 && value < 0.0005 ? "<0.1" : (value * 100).toFixed(1)),
   share: shareText,
   number: threeDigits,
-  giga: (value) => (value > 0 && value < 5e6 ? "<0.01" : threeDigits(value / 1e9)),
-  tera: (value) => threeDigits(value / 1e12),
   ratio: (value) => value.toFixed(1), times: (value) => `${value.toFixed(2)} x`,
   gauge: (value, { unit }) => (unit === "share" ? shareText(value) : digits(value)),
   measure: (value, row, { unit }) => measureText(value, unit ?? String(row["unit"] ?? "")),

@@ -16,7 +16,7 @@
 namespace llmprof::analyze {
 namespace {
 
-constexpr double kHighShare = 0.2, kMediumShare = 0.05;  // of the stage
+constexpr double kHighShare = 0.2, kMediumShare = 0.05, kLowShare = 0.001;  // of the run
 
 std::string outcome_of(const RuleResult& checked) {
   if (!checked.applicable) return "not applicable";
@@ -173,6 +173,30 @@ std::string without_stages(const Summary& summary) {
          "(docs/manual/annotate.md), or name the model with --model NAME so that they are told from its products.";
 }
 
+// "Only 3 % of the run is in steps: compilation takes 43 %, imports 14 %. ": where most of it is something else.
+std::string outside_steps(const Summary& summary) {
+  constexpr double kMostOfIt = 0.5, kWorthNaming = 0.1;
+  constexpr std::size_t kMostNames = 3;
+  double in_steps = 0;
+  std::vector<const LifePhase*> others;
+  for (const LifePhase& phase : summary.life.phases) {
+    const auto stage = std::ranges::find(summary.stages, phase.name, &Stage::name);
+    if (stage != summary.stages.end() && rank_of(*stage) < 2) {
+      in_steps += phase.share;
+    } else if (phase.share >= kWorthNaming) {
+      others.push_back(&phase);
+    }
+  }
+  if (in_steps >= kMostOfIt || others.empty()) return "";
+  std::ranges::sort(others, std::greater{}, &LifePhase::share);
+  std::string names;
+  for (std::size_t i = 0; i < std::min(others.size(), kMostNames); ++i) {
+    names += fmt::format("{}{}{} {}", names.empty() ? "" : ", ", others[i]->label, i == 0 ? " takes" : "",
+                         whole_percent(others[i]->share));
+  }
+  return fmt::format("Only {} of the run is in steps: {}. ", whole_percent(in_steps), names);
+}
+
 // Another tool's totals: no timeline, but a device, passes and bytes.
 std::string of_totals(const MeasuredFindings& found, const std::vector<Finding>& ranked) {
   std::string out = found.busy ? fmt::format("The GPU is busy {} of the profile", whole_percent(*found.busy))
@@ -278,16 +302,19 @@ bool is_steady(std::string_view stage) {
 
 Severity severity_of(const Finding& finding) {
   if (!finding.gain || finding.gain->ns <= 0 || finding.gain->of_ns <= 0) return Severity::kNote;
-  const double share = finding.gain->ns / finding.gain->of_ns;
-  return share >= kHighShare ? Severity::kHigh : share >= kMediumShare ? Severity::kMedium : Severity::kLow;
+  const double share = finding.gain->run_share.value_or(finding.gain->ns / finding.gain->of_ns);
+  return share >= kHighShare     ? Severity::kHigh
+         : share >= kMediumShare ? Severity::kMedium
+         : share >= kLowShare    ? Severity::kLow
+                                 : Severity::kNote;
 }
 
 void rank(std::vector<Finding>& findings) {
   const auto place = [](const Finding& finding) {
     const int group = finding.verdict == Verdict::kInconclusive ? 3
-                      : !finding.gain                           ? 2
-                      : is_steady(finding.stage)                ? 0
-                                                                : 1;
+                      : severity_of(finding) == Severity::kNote ? 2
+                      : finding.confidence < kCertainStage      ? 1
+                                                                : 0;
     return std::tuple(group, finding.gain ? -finding.gain->ns : 0.0);
   };
   std::ranges::stable_sort(findings, {}, place);
@@ -297,15 +324,19 @@ std::string headline(const Summary& summary, const Facts& facts, const std::vect
   if (facts.totals && summary.stages.empty()) return of_totals(facts.totals->findings, ranked);
   const Stage* stage = dominating(summary);
   if (stage == nullptr) return without_stages(summary);
-  const std::string name = stage->name == "steps"             ? "The loop"
+  const bool certain = !stage->guessed();
+  const std::string name = stage->name == "steps"             ? certain ? "The loop" : "What looks like a loop"
+                           : !certain                         ? "What looks like " + stage->name
                            : known_stage(stage->name).empty() ? stage->name
                                                               : capital(stage->name);  // a program's own stays
-  return name + " " + share_text(summary, *stage) + bound_text(summary, *stage) + lever_text(*stage, ranked) +
-         missing(summary);
+  return outside_steps(summary) + name + " " + share_text(summary, *stage) + bound_text(summary, *stage) +
+         lever_text(*stage, ranked) + missing(summary);
 }
 
 Diagnosis diagnose(const Summary& summary, const Facts& facts, std::span<const Rule* const> all) {
   Diagnosis out;
+  out.whole_ns = facts.windowed ? summary.coverage.in_stages_ns : summary.coverage.wall_ns;
+  out.whole = facts.windowed ? "the recorded stages" : "the run";
   for (const Rule* rule : all) {
     RuleResult checked = rule->check({summary, facts});
     std::erase_if(checked.findings, [&](const Finding& finding) { return !is_for(*rule, finding.stage); });
@@ -313,6 +344,11 @@ Diagnosis diagnose(const Summary& summary, const Facts& facts, std::span<const R
                          checked.findings.empty() ? checked.why : checked.findings.front().title});
     for (Finding& finding : checked.findings) {
       finding.rule = rule->name;
+      if (finding.gain && out.whole_ns > 0)
+        finding.gain->run_share = finding.gain->ns / static_cast<double>(out.whole_ns);
+      if (const auto stage = std::ranges::find(summary.stages, finding.stage, &Stage::name);
+          stage != summary.stages.end())
+        finding.confidence = stage->confidence;
       finding.severity = severity_of(finding);
       suit(facts.torch, finding);
       finding.title = capital(std::move(finding.title));

@@ -368,6 +368,7 @@ std::vector<StageRanks> ranks_of(const std::vector<RankStep>& steps) {
 Result<Facts> gather_facts(const trace::Run& run, const AnalysisContext& analysis, const Summary& summary) {
   Facts facts;
   LLMPROF_LET(facts.torch, uses_torch(run));
+  facts.windowed = !run.info().window.empty();
   facts.model = model_shape(analysis);
   facts.peaks = arithmetic_peaks(analysis);
   LLMPROF_LET(facts.bytes, stage_bytes(run));

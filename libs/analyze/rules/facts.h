@@ -384,6 +384,7 @@ TotalsFacts totals_facts(const MeasuredTable& table);
 
 struct Facts {
   std::optional<bool> torch;  // the program uses PyTorch; nullopt: unknown
+  bool windowed = false;      // only a part of the run was recorded
   ModelShape model;
   std::vector<DevicePeak> peaks;  // FLOP/s of the busiest device
   double peak(std::string_view type, double unknown = 0) const;

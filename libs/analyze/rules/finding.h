@@ -28,6 +28,7 @@ struct Gain {
   bool upper_bound = true;  // at most so much; false: expected
   std::string how;  // the arithmetic with its numbers: "4.94 GB at float32, 2.47 GB at bfloat16: 1.03 of 2.06 ms"
   std::string of;   // that whole in words; "" the stage, or the run's wall time where the finding has none
+  std::optional<double> run_share;  // `ns` of Diagnosis::whole_ns; set by the engine, unknown where that is
 };
 
 enum class Verdict : std::uint8_t {
@@ -35,8 +36,8 @@ enum class Verdict : std::uint8_t {
   kInconclusive,  // something points there, but evidence is missing, thin or contradicts itself: `next` would settle it
 };
 
-// Set by the engine, by the gain: kHigh from 20 % of the stage on, kMedium from 5 %, kLow below; kNote, without a gain:
-// to be known (a confounder, a stage that is already at its floor).
+// Set by the engine, by the gain: kHigh from 20 % of the whole run on, kMedium from 5 %, kLow from 0.1 %. kNote: less,
+// or no gain at all, but to be known (a confounder, a stage that is already at its floor).
 enum class Severity : std::uint8_t { kHigh, kMedium, kLow, kNote };
 
 inline const char* json_name(Verdict verdict) { return verdict == Verdict::kFound ? "found" : "inconclusive"; }
@@ -45,15 +46,19 @@ inline const char* json_name(Severity severity) {
   return kNames[static_cast<std::size_t>(severity)];
 }
 
+// A stage with less confidence is a guess: what is said of it is not said as a fact.
+inline constexpr double kCertainStage = 0.6;
+
 struct Finding {
   std::string rule;   // "wide_weights"
   std::string stage;  // "decode"; "" the whole run
   std::string part;   // module, operator, kernel or shape that it is about; "" the whole stage
   Verdict verdict = Verdict::kFound;
   Severity severity = Severity::kNote;
-  std::string title;  // a statement with its number: "Decode moves 4.94 GB of float32 weights per token"
-  std::string lever;  // what would help, as the subject of the headline: "a CUDA graph"; "" the title serves
-  std::string text;   // why that holds the model back, in two sentences at most
+  double confidence = 1;  // that its stage is what it is called; set by the engine
+  std::string title;      // a statement with its number: "Decode moves 4.94 GB of float32 weights per token"
+  std::string lever;      // what would help, as the subject of the headline: "a CUDA graph"; "" the title serves
+  std::string text;       // why that holds the model back, in two sentences at most
   std::optional<Gain> gain;
   std::vector<Evidence> evidence;   // the most telling first
   std::vector<std::string> advice;  // what to change in the model or the runtime, the most promising first
@@ -81,6 +86,8 @@ struct Diagnosis {
   std::string headline;            // one sentence: what holds the model back, and how much that costs
   std::vector<Finding> findings;   // as rank() in rule.h; their gains overlap: never add them up
   std::vector<RuleOutcome> rules;  // all, in the order of the registry
+  std::int64_t whole_ns = 0;       // what shares of the run refer to: its wall time, or that of the recorded stages
+  std::string whole;               // that in words: "the run", "the recorded stages"
 };
 
 }  // namespace llmprof::analyze

@@ -52,7 +52,8 @@ bool is_steady(std::string_view stage);
 // Of a finding, by its gain: see Severity.
 Severity severity_of(const Finding& finding);
 
-// Found ones with a gain, those of stages that repeat first, most time saved first; then notes, then inconclusive ones.
+// Found ones with a gain, most time of the run saved first; then those of stages that are only guessed, then notes,
+// then inconclusive ones.
 void rank(std::vector<Finding>& findings);
 
 // One sentence: the stage that dominates, what bounds it, and what would save most of it.

@@ -14,7 +14,8 @@ struct KernelTime {  // all executions of a kernel in a stage
   std::int64_t estimated_ns = 0;  // of time_ns, in graph launches that were not recorded node by node
   double share = 0;               // time_ns of Coverage::gpu_ns
   std::string ops;                // operators it belongs to, most time first
-  double flops = 0;               // of the BLAS calls that it stands for; 0 unknown
+  std::string shape;  // "[512, 2048] x [2048, 8192] +2": of the product with the most time, and how many more
+  double flops = 0;   // of the BLAS calls that it stands for; 0 unknown
   std::optional<double> flops_per_s;
   std::optional<std::int64_t> mean_ns;  // of one execution
 };

@@ -140,7 +140,7 @@ class Facts {
     add("memory of the device", fmt::format("{}: {}", base::human_bytes(bytes), fits ? "it fits" : "it does not fit"));
   }
   std::string render() const {  // without the line of titles
-    const std::string text = table_.render(kWidth);
+    const std::string text = table_.render(line_width());
     return text.substr(text.find('\n') + 1);
   }
 

@@ -30,7 +30,7 @@ struct DesignDiffPage {
   std::vector<analyze::design::DiffRow> rows;
 };
 
-// Lines of at most kWidth columns.
+// Lines of at most line_width() columns.
 std::string to_text(const DesignPage& page, bool colour);
 std::string to_text(const SweepPage& page, bool colour);
 std::string to_text(const DesignDiffPage& page, bool colour);

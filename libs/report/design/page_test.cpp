@@ -34,7 +34,7 @@ SweepPage sweep_of(std::vector<base::Axis> axes, const Roof& roof) {
 void expect_narrow(const std::string& text) {
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
-    EXPECT_LE(base::display_width(std::string_view(text).substr(begin, end - begin)), kWidth);
+    EXPECT_LE(base::display_width(std::string_view(text).substr(begin, end - begin)), line_width());
     begin = end + 1;
   }
 }

@@ -128,7 +128,7 @@ std::string to_text(const SweepPage& page, bool colour) {
   out += wrapped(fmt::format("Times are floors, tokens/s what they allow; by: what bounds them. {}{}",
                              sweep.train ? "" : "FLOP/B: of decode. ", peaks_sentence(page.design)));
   if (sweep.axes.back().values.size() > 1) {
-    out += "\n" + plot_text(to_plot(page), {.width = kWidth, .height = 16, .unicode = true, .colour = colour});
+    out += "\n" + plot_text(to_plot(page), {.width = line_width(), .height = 16, .unicode = true, .colour = colour});
   }
   return out;
 }

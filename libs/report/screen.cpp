@@ -1,0 +1,262 @@
+// The answer on one screen. Everything here is a choice of what the rest of the report says at length.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/human.h"
+#include "base/strings.h"
+#include "base/text_table.h"
+#include "report/diagnosis.h"
+#include "report/page.h"
+#include "report/sections.h"
+#include "trace/loss.h"
+
+namespace llmprof::report {
+namespace {
+
+using analyze::Finding;
+using analyze::Stage;
+using analyze::Verdict;
+using base::Json;
+
+constexpr std::size_t kMostFindings = 3, kStages = 6, kRows = 5;
+
+std::size_t lines_in(std::string_view text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+// "NVIDIA H200"; "2 x NVIDIA H200": devices of the busiest one's kind that worked.
+std::string device_words(const analyze::Summary& summary) {
+  if (summary.devices.empty()) return "";
+  const analyze::DeviceCard& device = summary.devices.front();
+  const std::string name = device.name.empty() ? "a " + device.kind + " of unknown name" : device.name;
+  if (summary.busy_devices > 1) return fmt::format("{} x {}", summary.busy_devices, name);
+  return device.kind == "cpu" && device.units > 0 ? fmt::format("{}, {}", name, counted(device.units, "core")) : name;
+}
+
+// Of a program that computes no matrix products nobody asks for the model.
+std::string model_words(const analyze::Summary& summary) {
+  if (summary.model_family.empty()) {
+    return summary.coverage.gemms == 0 || summary.model_why.empty() ? "" : "Model unknown: " + summary.model_why + ".";
+  }
+  std::string out = "Model: ";
+  if (summary.model_family != "inferred") out += summary.model_family + ", ";
+  if (summary.parameters)
+    out += fmt::format("{} parameters, ", base::human_count(static_cast<double>(*summary.parameters)));
+  // How it is known, without the details that `report RUN run` has.
+  constexpr std::size_t kFewWords = 30;
+  std::string origin = summary.model_origin.substr(0, summary.model_origin.find(';'));
+  if (const std::size_t colon = origin.find(": "); colon != std::string::npos && origin.size() - colon > kFewWords)
+    origin.resize(colon);
+  return out + origin + ".";
+}
+
+std::string what_ran(const Page& page, const Style& style) {
+  std::string command;
+  for (const std::string& word : page.info.command) command += (command.empty() ? "" : " ") + word;
+  std::string out = style.heading(command.empty() ? page.run : fmt::format("{}: {}", page.run, command)).substr(1);
+  const std::int64_t life_ns = page.summary.life.time_ns();
+  const std::int64_t wall_ns = life_ns > 0 ? life_ns : page.summary.coverage.wall_ns;
+  std::string line = base::human_ns(static_cast<double>(wall_ns));
+  if (wall_ns <= 0) line = "No times";
+  if (const std::string status = exit_words(page); !status.empty()) line += ", " + status;
+  if (page.summary.life.process_id != 0 && !page.summary.life.ended) line += ", still running when recording ended";
+  if (const std::string device = device_words(page.summary); !device.empty()) line += ", on " + device;
+  if (is_imported(page)) line += ", imported from " + page.summary.imported.sources.front().tool;
+  const bool failed = page.summary.life.exit_status.value_or(0) != 0;
+  const std::string first = wrapped(line + ".");
+  out += failed ? style.warning(first) : first;
+  const std::string model = model_words(page.summary), job = job_words(page.summary);
+  return out + window_line(page) + wrapped(model + (model.empty() || job.empty() ? "" : " ") + job);
+}
+
+std::string where_time_went(const Page& page, const Style& style) {
+  const std::string bar = life_bar(page);
+  if (bar.empty()) return "";
+  return style.heading(
+             fmt::format("Where its {} went", base::human_ns(static_cast<double>(page.summary.life.time_ns())))) +
+         bar;
+}
+
+// "TPOT 2.04 ms": of what people ask of that stage.
+std::string latency_of(const Stage& stage) {
+  if (stage.ttft_ns) return "TTFT " + time_cell(stage.ttft_ns);
+  if (stage.tpot_p50_ns) return "TPOT " + time_cell(stage.tpot_p50_ns);
+  return stage.step_p50_ns && stage.steps > 1 ? "step " + time_cell(stage.step_p50_ns) : "-";
+}
+
+std::string peak_words(const std::optional<double>& peak, const char* unit, std::string_view of,
+                       std::string_view source) {
+  return fmt::format("{}{} ({})", base::human_rate(*peak, unit), of, source);
+}
+
+// What the percentages are of, and what marks mean.
+std::string stage_notes(const Page& page) {
+  const analyze::Summary& s = page.summary;
+  std::string out = fmt::format("run %: of {}. busy %: of the stage's time{}.",
+                                base::human_ns(static_cast<double>(s.coverage.wall_ns)),
+                                s.on_gpu ? ", with the GPU executing" : ", in BLAS calls");
+  if (!s.devices.empty()) {
+    const analyze::DeviceCard& device = s.devices.front();
+    if (s.peak_flops &&
+        std::ranges::any_of(s.stages, [](const Stage& stage) { return stage.efficiency.mfu.has_value(); }))
+      out += " MFU: of " + peak_words(s.peak_flops, "FLOP/s", " " + device.type, device.peak_flops_source) + ".";
+    if (s.peak_bandwidth &&
+        std::ranges::any_of(s.stages, [](const Stage& stage) { return stage.efficiency.mbu.has_value(); }))
+      out += " MBU: of " + peak_words(s.peak_bandwidth, "B/s", "", device.peak_bandwidth_source) + ".";
+  }
+  const auto any = [&](auto is) { return std::ranges::any_of(s.stages, is); };
+  if (any([](const Stage& stage) { return !stage.declared() && !stage.guessed(); }))
+    out += " *: inferred from names or shapes.";
+  if (any([](const Stage& stage) { return stage.guessed(); })) out += " ?: a guess, confidence below 0.6.";
+  return wrapped(out);
+}
+
+std::string stage_rows(const Page& page, const Style& style, const TableText& tables) {
+  Json rows = Json::array();
+  const Json& all = tables.report()["stages"];
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Stage& stage = page.summary.stages[i];
+    if (!shown(page, stage.name)) continue;
+    rows.push_back(all[i]);
+    rows.back()["latency"] = latency_of(stage);
+  }
+  if (rows.empty()) return "";
+  return style.heading("Stages") + tables.rows("stages[]#screen", rows, kStages) + step_rate(page) + stage_notes(page);
+}
+
+// Of a run without stages: its kernels, else its functions, else what another tool added up.
+std::string first_rows(const Page& page, const Style& style, const TableText& tables) {
+  for (const char* path : {"kernels[]", "functions[]", "gemms[]#time", "totals[]"}) {
+    const Json& rows = value_at(tables.report(), path);
+    if (rows.is_array() && !rows.empty()) return style.heading(tables.title(path)) + tables.rows(path, rows, kRows);
+  }
+  return is_imported(page) || !page.summary.host.stacks.why.empty()
+             ? ""
+             : "\n" + wrapped("No kernel, BLAS call or stack sample was recorded.");
+}
+
+std::string finding_lines(const Page& page, std::size_t rank, const Finding& finding, bool all_advice) {
+  constexpr std::size_t kIndent = 5;
+  std::string gain = gain_text(page, finding);
+  if (!gain.empty()) gain = " S" + gain.substr(1) + ".";
+  std::string out = wrapped(finding.title + "." + gain, kIndent);
+  out.replace(0, kIndent, fmt::format("  {}. ", rank));
+  std::string advice;
+  for (const std::string& each : finding.advice) {
+    if (!advice.empty() && !all_advice) break;
+    advice += (advice.empty() ? "" : " ") + each;
+  }
+  return out + wrapped(advice, kIndent);
+}
+
+std::vector<const Finding*> found(const Page& page) {
+  std::vector<const Finding*> out;
+  for (const Finding& finding : page.summary.diagnosis.findings) {
+    const bool here = page.stage.empty() || finding.stage.empty() || finding.stage == page.stage;
+    if (finding.verdict == Verdict::kFound && finding.severity != analyze::Severity::kNote && here)
+      out.push_back(&finding);
+  }
+  return out;
+}
+
+// "4 more findings, 2 inconclusive, 10 checks passed, 12 not applicable: see diagnosis."
+std::string rest_of_diagnosis(const Page& page, std::size_t shown_findings) {
+  const analyze::Diagnosis& diagnosis = page.summary.diagnosis;
+  std::int64_t open = 0, notes = 0, passed = 0, foreign = 0;
+  for (const Finding& finding : diagnosis.findings) {
+    if (finding.verdict == Verdict::kInconclusive) {
+      ++open;
+    } else if (finding.severity == analyze::Severity::kNote) {
+      ++notes;
+    }
+  }
+  for (const analyze::RuleOutcome& rule : diagnosis.rules) {
+    passed += rule.outcome == "not found" ? 1 : 0;
+    foreign += rule.outcome == "not applicable" ? 1 : 0;
+  }
+  const auto more = static_cast<std::int64_t>(found(page).size() - shown_findings);
+  std::vector<std::string> words;
+  if (more > 0) words.push_back(counted(more, shown_findings > 0 ? "more finding" : "finding"));
+  if (notes > 0) words.push_back(counted(notes, "note"));
+  if (open > 0) words.push_back(fmt::format("{} inconclusive", open));
+  if (passed > 0) words.push_back(fmt::format("{} passed", counted(passed, "check")));
+  if (foreign > 0) words.push_back(fmt::format("{} not applicable", foreign));
+  if (words.empty()) return "";
+  return wrapped(fmt::format("{}: see diagnosis.", fmt::join(words, ", ")));
+}
+
+std::string findings_text(const Page& page, const Style& style, std::size_t most, bool all_advice) {
+  const analyze::Diagnosis& diagnosis = page.summary.diagnosis;
+  if (diagnosis.rules.empty() && diagnosis.findings.empty()) return "";
+  const std::vector<const Finding*> all = found(page);
+  const std::size_t count = std::min(most, all.size());
+  std::string out = style.heading("What holds it back") + wrapped(diagnosis.headline);
+  for (std::size_t i = 0; i < count; ++i) out += finding_lines(page, i + 1, *all[i], all_advice);
+  return out + rest_of_diagnosis(page, count);
+}
+
+// One line: what is missing, by name; the worst is said first.
+std::string lost(const Page& page, const Style& style) {
+  std::string names;
+  bool bad = false;
+  for (const analyze::Loss& loss : page.summary.losses) {
+    const bool data = loss.severity == trace::name_of(trace::Severity::kDataLoss);
+    std::string name = loss.name;
+    std::ranges::replace(name, '_', ' ');
+    names += fmt::format("{}{}{}", names.empty() ? "" : ", ",
+                         data ? counted(loss.count, base::singular(loss.unit)) + " " : "", name);
+    bad = bad || data;
+  }
+  if (names.empty()) return wrapped("Lost: nothing.");
+  const std::string line = fmt::format("{}{}: see losses.", bad ? "Lost: " : "Lost: nothing. Incomplete: ", names);
+  return bad ? style.warning(wrapped(line)) : wrapped(line);
+}
+
+std::string next(const Page& page, const TableText& tables) {
+  const auto has = [&](std::string_view path) { return !value_at(tables.report(), path).empty(); };
+  std::vector<std::string_view> parts;
+  if (!page.summary.diagnosis.rules.empty()) parts.emplace_back("diagnosis");
+  if (!page.summary.losses.empty()) parts.emplace_back("losses");
+  for (const auto& [part, path] : {std::pair{"stages", "stages[]"},
+                                   {"operators", "operators[]"},
+                                   {"kernels", "kernels[]"},
+                                   {"gemms", "gemms[]"},
+                                   {"functions", "functions[]"},
+                                   {"memory", "device_memory.devices[]"},
+                                   {"power", "telemetry.stages[]"},
+                                   {"host", "host.processes[]"}}) {
+    if (has(path)) parts.emplace_back(part);
+  }
+  const std::string others =
+      parts.size() < 2 ? "" : fmt::format(" (or {})", fmt::join(parts.begin() + 1, parts.end(), ", "));
+  return wrapped(fmt::format("Next: llmprof report {} {}{}, --full, --html {}.html", page.run,
+                             parts.empty() ? "run" : parts.front(), others,
+                             std::filesystem::path(page.run).stem().string()));
+}
+
+}  // namespace
+
+std::string screen_text(const Page& page, bool colour) {
+  const Style style{colour};
+  const Json report = tables_json(page);
+  const TableText tables(report, flags_of(page), page.top);
+  const bool staged = !page.summary.stages.empty();
+  const std::string above = what_ran(page, style) + where_time_went(page, style) +
+                            (staged ? stage_rows(page, style, tables) : first_rows(page, style, tables));
+  const std::string below = "\n" + lost(page, style) + cost_line(page) + next(page, tables);
+  // As much advice as fits: all of three findings, the first of each, then fewer of them.
+  std::string findings;
+  for (std::size_t most = page.findings > 0 ? page.findings : kMostFindings; most > 0; --most) {
+    for (const bool all_advice : {true, false}) {
+      findings = findings_text(page, style, most, all_advice);
+      if (page.findings > 0 || lines_in(above) + lines_in(findings) + lines_in(below) <= kScreenLines)
+        return above + findings + below;
+    }
+  }
+  return above + findings + below;
+}
+
+}  // namespace llmprof::report
