@@ -31,6 +31,7 @@ constexpr Option kOptions[] = {
     {"--list-baselines", "", "", "", "", "list what was saved"},
     {"--model", "", "", "NAME|PATH", "", "the model of all runs; overrides what they know"},
     {"--parallel", "", "", "GROUPS", "", "how ranks divide the model, as for llmprof report"},
+    {"--full", "", "", "", "", "print all tables, not only one screen"},
     {"--top", "", "LLMPROF_TOP", "N", "12", "rows of each table"},
     {"--junit", "", "", "FILE", "", "write the results of the gates as JUnit XML"},
     {"--html", "", "", "FILE", "",
@@ -141,6 +142,14 @@ Result<int> save(const Arguments& arguments, const Wanted& wanted, const base::P
   return 0;
 }
 
+// COLUMNS, where it is a sensible number; else what a pipe gets.
+std::size_t text_width() {
+  std::size_t columns = 0;
+  const std::string text = base::env_or("COLUMNS", "");
+  std::from_chars(text.data(), text.data() + text.size(), columns);
+  return columns < 40 || columns > 1000 ? report::kWidth : columns;
+}
+
 Result<int> run(const Arguments& arguments) {
   if (arguments.on("--list-baselines")) {
     LLMPROF_LET(const std::vector<analyze::BaselineEntry> entries, analyze::list_baselines());
@@ -161,7 +170,9 @@ Result<int> run(const Arguments& arguments) {
   LLMPROF_LET(const analyze::Side after, read_side(wanted.after, arguments, progress));
   report::DiffPage page{.diff = analyze::compare(before, after, {.least = wanted.least}),
                         .compared = !before.runs.empty(),
-                        .top = wanted.top};
+                        .full = arguments.on("--full"),
+                        .top = wanted.top,
+                        .width = text_width()};
   page.diff.after = after.name;
   page.gates = analyze::check_gates(wanted.gates, before, after, page.diff);
   if (arguments.given("--junit")) {

@@ -12,9 +12,13 @@ namespace llmprof::report {
 struct DiffPage {
   analyze::Diff diff;
   std::vector<analyze::GateResult> gates;
-  bool compared = true;  // false: one run, gates only
-  std::size_t top = 12;  // rows of each table
+  bool compared = true;     // false: one run, gates only
+  bool full = false;        // every table; else one screen, the most important first
+  std::size_t top = 12;     // rows of each table
+  std::size_t width = 100;  // columns of the text
 };
+
+inline constexpr std::size_t kScreenLines = 40;  // of the text, unless full
 
 std::string to_text(const DiffPage& page, bool colour);
 void to_json(const DiffPage& page, base::Json& out);

@@ -51,6 +51,8 @@ class Diff(Case):
         self.assertIn("layers.7.mlp", diff["headline"])
         # gate, up, down in two kernels, silu and the product: six kernels, once more
         self.assertIn("6 more kernels a step (6 -> 12)", causes[0]["why"])
+        self.assertEqual(diff["work"]["same"], "same")
+        self.assertRegex(diff["headline"], r"^decode is slower: 475 -> 467 tokens/s .*, TPOT 2\.10 -> 2\.14 ms \(\+1\.8 %\)")
         for other in self.rows(diff, "module", stage="decode"):
             if other["significant"]:
                 self.assertTrue(other["name"].startswith("layers.7") or other["name"] == "layers", other)
@@ -103,7 +105,7 @@ class Diff(Case):
             self.assertIn(said, done.stderr, words)
         self.record("nothing", "/bin/true")
         same = self.llmprof("diff", "nothing", "nothing").stdout
-        self.assertIn("both are the same run", same)
+        self.assertIn("Both are the same run", same)
         self.assertEqual(same.count("it has no stages"), 1, same)  # said of each run once
 
     def test_other_models_and_runs_without_a_gpu(self):
@@ -111,10 +113,16 @@ class Diff(Case):
         for name in ("cpu_1", "cpu_2"):
             self.record(name, WORKLOAD, "infer", "--prompt", "32", "--new", "24")
         diff = self.diff("base_1", "cpu_1")
-        self.assertTrue(any(w.startswith("different models") for w in diff["warnings"]), diff["warnings"])
-        self.assertTrue(any("different devices" in w for w in diff["warnings"]))
-        self.assertTrue(self.rows(diff, "stage", name="decode"))
+        work = diff["work"]
+        self.assertEqual((work["same"], work["same_model"], work["same_device"]), ("different", False, False))
+        self.assertRegex(work["text"], "parameters 124 M instead of 1.24 G.*prompt 32 instead of 512.*different hardware")
+        # another model: by what it must compute and move, not by step
+        self.assertEqual({s["stage"]: s["per"] for s in work["stages"]}, {"prefill": "TFLOP", "decode": "GB"})
+        (stage,) = self.rows(diff, "stage", name="decode")
+        self.assertEqual(stage["per"], "GB")
+        self.assertIn("Shares of what each device can do cannot be compared: peaks", diff["headline"])  # --no-peaks
         diff = self.diff("cpu_1", "cpu_2")
+        self.assertEqual(diff["work"]["same"], "same", diff["work"])
         self.assertTrue(any("no GPU" in w for w in diff["warnings"]))
         (stage,) = self.rows(diff, "stage", name="decode")
         self.assertIsNotNone(stage["low"])  # 24 steps tell an interval
@@ -122,8 +130,89 @@ class Diff(Case):
         self.assertTrue(self.rows(diff, "shape", stage="prefill"))
         self.record("empty", "/bin/true")
         diff = self.diff("cpu_1", "empty")
+        self.assertEqual(diff["work"]["same"], "different")
+        self.assertIn("stage 'decode' only before", diff["work"]["text"])
         self.assertTrue(any("no stages" in w for w in diff["warnings"]), diff["warnings"])
         self.assertTrue(self.rows(diff, "measure", name="run.wall"))
+        # two programs of which nothing is known
+        self.record("other", "/bin/echo", "x")
+        diff = self.diff("empty", "other")
+        self.assertEqual(diff["work"]["same"], "unknown")
+        self.assertIn("The work cannot be compared: the runs have no matrix products.", diff["work"]["text"])
+
+    def test_other_sizes_are_said_and_divided_out(self):
+        common = ("--new", "24", "--prompt")
+        self.record("one", WORKLOAD, "infer", *common, "64")
+        self.record("four", WORKLOAD, "infer", *common, "64", "--batch", "4")
+        self.record("long", WORKLOAD, "infer", *common, "128")
+        there, back = self.diff("one", "four"), self.diff("four", "one")
+        self.assertIn("did not do the same work: batch 4 instead of 1.", there["work"]["text"])
+        self.assertIn("did not do the same work: batch 1 instead of 4.", back["work"]["text"])
+        for row in self.rows(there, "stage", comparable=True):
+            (other,) = self.rows(back, "stage", name=row["name"])
+            self.assertEqual((row["before"], row["after"], row["per"]), (other["after"], other["before"], other["per"]))
+        (tpot,) = self.rows(there, "pace", stage="decode", name="TPOT")
+        (each,) = self.rows(there, "pace", stage="decode", name="time per token")
+        self.assertAlmostEqual(each["after"], tpot["after"] / 4)
+        self.assertEqual((tpot["comparable"], tpot["better"], tpot["caveat"]), (False, "neither", "batch 4 instead of 1"))
+        self.assertNotIn("for the same work", json.dumps(there))
+        # a gate on it is no silent pass
+        words = ("one", "four", "--gate", "decode.tpot_p50 < +99999%", "decode.busy > -99%", "--junit", "gates.xml")
+        text = self.llmprof("diff", *words).stdout
+        self.assertRegex(text, r"(?s)warn  decode\.tpot_p50 < \+99999%.*Not\s+the\s+same\s+work:\s+batch\s+4\s+instead\s+of\s+1")
+        self.assertRegex(text, r"pass  decode\.busy")
+        self.assertIn("batch 4 instead of 1", (self.folder / "gates.xml").read_text())
+        # a longer prompt is other work for prefill; a decode step hardly notices
+        diff = self.diff("one", "long")
+        self.assertIn("prompt 128 instead of 64", diff["work"]["text"])
+        self.assertEqual({s["stage"]: (s["same"], s["per"]) for s in diff["work"]["stages"]},
+                         {"prefill": ("different", "token"), "decode": ("same", "step")})
+        # a baseline of an earlier version knows no facts
+        self.llmprof("diff", "--save-baseline", "old", "one")
+        file = self.folder / "data" / "llmprof" / "baselines" / "old.json"
+        saved = json.loads(file.read_text())
+        for run in saved["runs"]:
+            del run["facts"]
+            for stage in run["stages"]:
+                for key in ("flops_shapes", "bound", "time_ns", "confidence", "on_cpu"):
+                    del stage[key]
+        file.write_text(json.dumps(saved))
+        self.assertIn("batch 4 instead of 1", self.diff("--baseline", "old", "four")["work"]["text"])
+        self.assertEqual(self.diff("--baseline", "old", "one")["work"]["same"], "same")
+
+    def test_strangers_are_held_to_what_they_did(self):
+        for name in ("train", "llmc", "qm", "cb", "jax"):
+            shutil.copytree(RUNS.parent / "strangers" / name, self.folder / name)
+        shutil.copytree(RUNS.parent / "h200_decode", self.folder / "h200_decode")
+        self.take("base_1")
+        diff = self.diff("train", "llmc")
+        text = diff["work"]["text"]
+        for said in ("parameters 124 M instead of 81.1 M", "layers 12 instead of 6", "batch 16 instead of 4",
+                     "sequence length 1024 instead of 512", "40 training steps instead of 18"):
+            self.assertIn(said, text)
+        self.assertTrue(diff["headline"].startswith("training step (other work): "), diff["headline"])
+        (rate,) = self.rows(diff, "pace", stage="training step", name="tokens/s")
+        self.assertAlmostEqual(rate["after"] / 350e3, 1, delta=0.02)  # by llm.c's own clock
+        diff = self.diff("qm", "cb")
+        self.assertIn("batch 24 instead of 2", diff["work"]["text"])
+        (per_token,) = self.rows(diff, "pace", stage="decode", name="time per token")
+        self.assertEqual(per_token["better"], "better")
+        # the same sizes, more steps: each step is comparable
+        diff = self.diff("base_1", "h200_decode")
+        self.assertIn("same amount of work: 5 prefill steps instead of 2; 513 decode steps instead of 128. Each step did the same.",
+                      diff["work"]["text"])
+        self.assertEqual({r["per"] for r in self.rows(diff, "stage")}, {"step"})
+        diff = self.diff("jax", "jax")
+        self.assertEqual(diff["work"]["text"], "Both are the same run.")
+        for width in ("80", "120"):
+            self.environment["COLUMNS"] = width
+            for pair in (("train", "llmc"), ("qm", "cb"), ("base_1", "h200_decode"), ("base_1", "llmc"), ("jax", "train")):
+                lines = self.llmprof("diff", *pair).stdout.splitlines()
+                self.assertLessEqual(len(lines), 40, lines)
+                self.assertLessEqual(max(map(len, lines)), int(width), lines)
+                full = self.llmprof("diff", *pair, "--full").stdout.splitlines()
+                self.assertLessEqual(max(map(len, full)), int(width), full)
+        del self.environment["COLUMNS"]
 
 
 if __name__ == "__main__":

@@ -162,7 +162,7 @@ class ImportedReport(harness.Case):
         self.assertEqual(report["stages"], [])
         self.assertTrue(report["totals"])
         self.assertNotIn("measured", report)
-        self.assertIn("Totals as the tool added them up", text)
+        self.assertIn("Totals from the imported profile", text)
 
 
 if __name__ == "__main__":

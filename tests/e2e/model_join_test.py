@@ -118,7 +118,7 @@ class Join(Case):
             self.assertEqual(rest["time_ns"], max(0, stage["steps_ns"] - known))
         text = self.llmprof("report", "matched", "--full").stdout
         for part in ("not matched to the model", "Source: --model model.json", "inferred from the shapes",
-                     "What operators must cost"):
+                     "Operators against the roofline"):
             self.assertIn(part, text)
 
     def numpy_run(self, name, words, before="", **more):

@@ -91,9 +91,9 @@ class T4Test(Case):
         self.assertAlmostEqual(value("wide_weights", "totals.bytes_per_parameter"), (after - before) * 2**20 / PARAMETERS, places=9)
         self.assertAlmostEqual(found["wide_weights"]["gain"]["ns"], 3.846e9 / 2, delta=1)
         self.assertAlmostEqual(found["wide_weights"]["gain"]["of_ns"], 14.759e9, delta=1)
-        # 76 % of the bandwidth: bytes, not kernels.
+        # 76 % of the bandwidth: fewer bytes, not better kernels.
         self.assertEqual(round(value("bandwidth_floor", "totals.linear_bandwidth") * 100), 76)
-        self.assertIn("bytes, not kernels, are the lever", found["bandwidth_floor"]["title"])
+        self.assertIn("only moving fewer bytes helps", found["bandwidth_floor"]["title"])
         self.assertIsNone(found["bandwidth_floor"]["gain"])
         # 38 % busy; pageable copies 22 % of the GPU's time.
         self.assertEqual(round(value("idle_gaps", "totals.busy") * 100), 38)

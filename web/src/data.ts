@@ -79,13 +79,15 @@ export interface RunData {
 
 // docs/format/json-diff.md
 export interface DiffRow {
-  kind: "measure" | "stage" | "module" | "operator" | "shape" | "kernel";
-  name: string; stage: string | null; unit: string;
+  kind: "pace" | "measure" | "stage" | "module" | "operator" | "shape" | "kernel";
+  name: string; stage: string | null; unit: string; per?: string | null; comparable?: boolean;
   before: number | null; after: number | null; change: number | null;     // change: fraction of before
   low: number | null; high: number | null;                                // 95 % interval of the change
   significant: boolean; better: "better" | "worse" | "neither"; why: string[];
 }
-export interface Diff { before: string; after: string; headline: string; rows: DiffRow[]; flame: FlameDiff | null }
+export interface Diff {
+  before: string; after: string; headline: string; work?: { text: string | null } | null; rows: DiffRow[]; flame: FlameDiff | null;
+}
 
 export interface PageData { made_by: string; runs: RunData[]; diffs: Diff[] }
 

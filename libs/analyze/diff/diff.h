@@ -1,20 +1,15 @@
 #pragma once
-// Two runs, or two groups of repeated runs, held against each other: by stage, module, operator and shape, never by the
-// name of a kernel. What changed, how sure that is, and what it came from.
+// Two runs, or two groups of repeated runs, held against each other: first what they did (work.h), then by stage,
+// module, operator and shape, never by the name of a kernel. What changed, how sure that is, and what it came from.
 
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "analyze/diff/digest.h"
+#include "analyze/diff/work.h"
 
 namespace llmprof::analyze {
-
-struct Side {
-  std::string name;  // "before.llmprof", "3 runs (base_1, base_2, base_3)", "baseline main"
-  std::vector<Digest> runs;
-};
 
 struct Reason {
   std::string kind;  // "kernels", "algorithm", "clock", "work", "idle", "same kernels", "host"
@@ -23,22 +18,28 @@ struct Reason {
 };
 
 struct DiffRow {
-  std::string kind;                     // "measure", "stage", "module", "operator", "shape"
+  std::string kind;                     // "pace", "measure", "stage", "module", "operator", "shape"
   std::string name, stage, unit;        // stage: "" of the run; unit: "s" of everything but measures
-  std::optional<double> before, after;  // per step, of a stage the median; nullopt: not there, or unknown
+  std::string per;                      // of times of stages and parts: "step", "token", "TFLOP", "GB"
+  bool comparable = true;               // false: not the same work, and nothing to divide it by; `caveat` says what
+  std::string caveat;                   // "batch 8 instead of 1"
+  std::optional<double> before, after;  // per `per`, of a stage the median; nullopt: not there, or unknown
   std::optional<double> mean_change;    // of a stage: of the mean of a step, in `unit`; reasons add up to it
+  double moved = 0;                     // of a part: seconds of a step that the change makes
+  std::optional<double> step_share;     // the same, of its stage's step
   Change change;
   std::optional<double> adjusted_p;  // by Benjamini and Hochberg, over all rows that have a p
   bool significant = false;
   std::string better = "neither";  // "better", "worse"; "neither" where nothing significant changed
-  std::string note;                // "only before", "estimated: no interval", why a value is unknown
+  std::string note;                // "new", "gone", "estimated: no interval", why a value is unknown
   std::vector<Reason> why;         // most of the change first
 };
 
 struct Diff {
   std::string before, after, headline;
+  WorkDiff work;                      // what differs in what the two did
   std::vector<std::string> warnings;  // what limits the comparison
-  std::vector<DiffRow> rows;          // measures, stages, then parts by how much their time changed
+  std::vector<DiffRow> rows;          // throughput and latency, measures, stages, then parts by how much they changed
   // Rows (index) of the modules, or where there are none the operators, that the change of their stage comes from: the
   // innermost that explain it.
   std::vector<std::size_t> causes;
@@ -49,6 +50,14 @@ struct Diff {
 struct DiffOptions {
   double least = 0.01;  // changes below this fraction do not count, however sure
 };
+
+std::vector<Reason> reasons_of(const PartDigest& before, const PartDigest& after, const StageDigest* stage_before,
+                               const StageDigest* stage_after);
+std::vector<Reason> reasons_of(const StageDigest& before, const StageDigest& after, const Digest& run_before,
+                               const Digest& run_after, bool same_work);
+
+// Throughput and latency of what took most of the time and what explains most of their change, a line for each stage.
+std::string headline(const Diff& diff);
 
 Diff compare(const Side& before, const Side& after, const DiffOptions& options = {});
 
@@ -74,7 +83,8 @@ struct GateResult {
   std::optional<double> before, after;
   Change change;             // of relative gates
   bool significant = false;  // the change
-  std::string why;           // why it failed, or what was compared
+  std::string why;           // why it could not be checked
+  std::string warning;       // why a kept limit says little: other work, and which measure would be comparable
 };
 
 // `before` may have no runs where no gate is relative.

@@ -29,6 +29,9 @@ Digest run(const std::string& name) {
                            .ns = sampled(2e6, 2e3),
                            .kernels = 200,
                            .kernel_ns = 1.9e6,
+                           .batch = 1,
+                           .context = 100,
+                           .tokens = 1,
                            .terms = {{"gaps", 1e5}}});
   for (const char* path : {"layers.0", "layers.1", "layers.0.mlp", "layers.1.mlp"}) {
     digest.parts.push_back(part("module", path, sampled(1e5, 200), 4, {{"gemv", 4, 1e5}}));
@@ -72,7 +75,8 @@ TEST(Diff, ThePlantedModuleIsFoundAndNamed) {
   EXPECT_DOUBLE_EQ(cause.why[0].ns, 1e5);
   ASSERT_FALSE(stage->why.empty());
   EXPECT_EQ(stage->why[0].text, "4 more kernels a step (8 -> 12), most of them in mlp");
-  EXPECT_NE(diff.headline.find("decode is 5.0 % slower"), std::string::npos) << diff.headline;
+  EXPECT_NE(diff.headline.find("decode is slower: TPOT 2.00 -> 2.10 ms (+5.0 %)"), std::string::npos) << diff.headline;
+  EXPECT_NE(diff.headline.find("Most of it comes from layers.1.mlp"), std::string::npos) << diff.headline;
   EXPECT_NE(diff.headline.find("layers.1.mlp"), std::string::npos) << diff.headline;
 }
 
@@ -109,7 +113,8 @@ TEST(Diff, TheSameShowsNothing) {
   const Diff diff = compare({"before", {run("a")}}, {"after", {run("b")}});
   for (const DiffRow& row : diff.rows) EXPECT_FALSE(row.significant) << row.name;
   EXPECT_TRUE(diff.causes.empty());
-  EXPECT_EQ(diff.headline, "No significant change in 7 stages and parts.");
+  EXPECT_TRUE(diff.headline.starts_with("No significant change in 7 stages and parts.\n")) << diff.headline;
+  EXPECT_EQ(diff.work.same, "same");
 }
 
 // Half a percent is far beyond the error of 0.1 %, but below what counts.
@@ -144,7 +149,7 @@ TEST(Diff, AnotherAlgorithmIsNoNewOperator) {
   const DiffRow* row = find_row(diff, "operator", "decode", "mlp");
   ASSERT_FALSE(row->why.empty());
   EXPECT_EQ(row->why[0].kind, "algorithm");
-  EXPECT_EQ(row->why[0].text, "another algorithm for the same work: split_k instead of gemv");
+  EXPECT_EQ(row->why[0].text, "other kernels for the same work: split_k instead of gemv");
 }
 
 // At 10 % less clock the kernels of 1.9 ms may take 1.9 ms x (1980 / 1782 - 1) = 211 us longer.
@@ -166,8 +171,8 @@ TEST(Diff, WhatIsOnOneSideOnlyIsSaid) {
   after.stages.push_back({.name = "prefill", .quantity = "TTFT", .steps = 2, .ns = guessed(1e7)});
   after.parts.push_back(part("module", "adapter", sampled(1e5, 100), 2, {}));
   const Diff diff = compare({"a", {run("a")}}, {"b", {after}});
-  EXPECT_EQ(find_row(diff, "stage", "prefill", "prefill")->note, "only after");
-  EXPECT_EQ(find_row(diff, "module", "decode", "adapter")->note, "only after");
+  EXPECT_EQ(find_row(diff, "stage", "prefill", "prefill")->note, "new");
+  EXPECT_EQ(find_row(diff, "module", "decode", "adapter")->note, "new");
 }
 
 // A run without modules, and one whose modules are told from shapes: not held against one with ranges.
@@ -182,20 +187,24 @@ TEST(Diff, PartsThatWereFoundOtherwiseAreNotCompared) {
   EXPECT_EQ(one_sided.warnings.front(), "decode: modules are known only before");
   const Diff otherwise = compare({"a", {before}}, {"c", {shapes}});
   EXPECT_EQ(find_row(otherwise, "operator", "decode", "mlp"), nullptr);
-  EXPECT_EQ(otherwise.warnings.front(), "decode: ranges name the modules before, shapes after: parts are not compared");
+  EXPECT_EQ(
+      otherwise.warnings.front(),
+      "decode: modules are instrumented before and inferred from shapes after: they and operators are not compared");
 }
 
 TEST(Diff, OtherModelsAndTheSameRunAreSaid) {
   Digest other = run("b");
   other.model = "gpt2";
+  other.facts = {{"model", "parameters", "124 M", 124e6}};
   const auto says = [](const Diff& diff, std::string_view text) {
     for (const std::string& warning : diff.warnings) {
       if (warning.find(text) != std::string::npos) return true;
     }
-    return false;
+    return diff.work.text.find(text) != std::string::npos;
   };
-  EXPECT_TRUE(says(compare({"a", {run("a")}}, {"b", {other}}), "different models (llama and gpt2)"));
-  EXPECT_TRUE(says(compare({"a", {run("a")}}, {"a", {run("a")}}), "same run"));
+  // A baseline of an earlier version has no facts, but a model.
+  EXPECT_TRUE(says(compare({"a", {run("a")}}, {"b", {other}}), "model gpt2 instead of llama"));
+  EXPECT_TRUE(says(compare({"a", {run("a")}}, {"a", {run("a")}}), "Both are the same run"));
   EXPECT_TRUE(says(compare({"a", {run("a")}}, {"b", {run("b")}}), "one recording each"));
   EXPECT_FALSE(says(compare({"a", {run("a"), run("c")}}, {"b", {run("b"), run("d")}}), "one recording each"));
 }

@@ -22,7 +22,7 @@ namespace {
 struct StepSamples {
   std::vector<double> lasted, tpot;
   double batch = 0, context = 0, tokens = 0;
-  std::int64_t sized = 0;  // steps that say their size
+  std::int64_t batches = 0, contexts = 0, sized = 0;  // steps that say their batch, context, tokens
 };
 using Samples = std::map<std::string, StepSamples>;
 
@@ -33,11 +33,12 @@ Result<Samples> read_samples(const trace::Run& run) {
     StepSamples& stage = samples[steps.names[steps.values[1][i]]];
     stage.lasted.push_back(static_cast<double>(steps.values[2][i]));
     if (steps.values[3][i] != trace::Columns::kNull) stage.tpot.push_back(static_cast<double>(steps.values[3][i]));
-    if (steps.values[4][i] == trace::Columns::kNull || steps.values[6][i] == trace::Columns::kNull) continue;
-    ++stage.sized;
-    stage.batch += steps.values[4][i];
-    stage.context += std::max<std::int64_t>(steps.values[5][i], 0);
-    stage.tokens += steps.values[4][i] * steps.values[6][i];
+    const std::int64_t batch = steps.values[4][i], context = steps.values[5][i], tokens = steps.values[6][i];
+    constexpr std::int64_t kNull = trace::Columns::kNull;
+    if (context != kNull) ++stage.contexts, stage.context += static_cast<double>(context);
+    if (batch == kNull) continue;
+    ++stage.batches, stage.batch += static_cast<double>(batch);
+    if (tokens != kNull) ++stage.sized, stage.tokens += static_cast<double>(batch * tokens);
   }
   return samples;
 }
@@ -51,6 +52,11 @@ bool is_exact(const MeasureKind& kind) {
   return kind.source == "counted" || std::ranges::count(kComputed, kind.name) > 0;
 }
 
+bool is_rate(std::string_view name) {
+  static constexpr std::string_view kRates[] = {"tokens_per_s", "flops_per_s", "bytes_per_s", "mfu", "mbu", "of_floor"};
+  return std::ranges::count(kRates, name) > 0;
+}
+
 Estimate estimate_of(const Measure& measure, const Samples& samples) {
   Estimate estimate{*measure.value, std::nullopt, 0, 1};
   const std::string_view name = measure.kind->name;
@@ -61,6 +67,12 @@ Estimate estimate_of(const Measure& measure, const Samples& samples) {
     const std::vector<double>& times = name.starts_with("step") ? stage->second.lasted : stage->second.tpot;
     const Estimate told = quantile_of_samples(times, quantile_of(name));
     if (told.error) estimate.error = *told.error * 1e-9;
+    estimate.freedom = told.freedom;
+    estimate.samples = told.samples;
+  } else if (stage != samples.end() && is_rate(name)) {
+    // An amount that is counted, over the time of the steps: as uncertain as the mean step.
+    const Estimate told = mean_of_samples(stage->second.lasted);
+    if (told.error && told.value > 0) estimate.error = *told.error / told.value * estimate.value;
     estimate.freedom = told.freedom;
     estimate.samples = told.samples;
   }
@@ -93,6 +105,7 @@ void fill_terms(const Summary& summary, StageDigest& stage) {
   for (const Waterfall& waterfall : summary.waterfalls) {
     if (waterfall.stage != stage.name || waterfall.samples <= 0) continue;
     stage.quantity = waterfall.quantity;
+    stage.on_cpu = waterfall.on_cpu;
     for (const WaterfallTerm& term : waterfall.terms) {
       static constexpr std::string_view kOutside[] = {"between_steps", "gaps",   "queued",
                                                       "waits",         "copies", "other_kernels"};
@@ -100,6 +113,21 @@ void fill_terms(const Summary& summary, StageDigest& stage) {
         stage.terms.push_back({term.name, waterfall.mean_ns(*term.ns)});
     }
   }
+}
+
+// Known only if every step says it.
+std::optional<double> mean_size(double sum, std::int64_t known, const StepSamples& samples) {
+  if (known == 0 || known != std::ssize(samples.lasted)) return std::nullopt;
+  return sum / static_cast<double>(known);
+}
+
+void fill_sizes(const Summary& summary, const Stage& stage, const StepSamples& samples, StageDigest& digest) {
+  digest.batch = mean_size(samples.batch, samples.batches, samples);
+  digest.context = mean_size(samples.context, samples.contexts, samples);
+  digest.tokens = mean_size(samples.tokens, samples.sized, samples);
+  // Sequences of different lengths packed into a step: only their sum is known.
+  if (!digest.tokens && stage.tokens > 0 && stage.steps > 0 && summary.job.ranks.size() <= 1)
+    digest.tokens = static_cast<double>(stage.tokens) / static_cast<double>(stage.steps);
 }
 
 StageDigest stage_digest(const Summary& summary, const Stage& stage, const StepSamples& samples) {
@@ -120,20 +148,62 @@ StageDigest stage_digest(const Summary& summary, const Stage& stage, const StepS
   if (stage.kernel_ns > 0) {
     digest.estimated = static_cast<double>(stage.estimated_ns) / static_cast<double>(stage.kernel_ns);
   }
-  if (samples.sized == static_cast<std::int64_t>(samples.lasted.size()) && samples.sized > 0) {
-    const double sized = samples.sized;
-    digest.batch = samples.batch / sized;
-    digest.context = samples.context / sized;
-    digest.tokens = samples.tokens / sized;
-  }
+  fill_sizes(summary, stage, samples, digest);
   digest.flops = per_step(stage.efficiency.flops, stage.steps);
   digest.bytes = per_step(stage.efficiency.bytes, stage.steps);
+  digest.flops_shapes = per_step(stage.efficiency.flops_shapes, stage.steps);
+  digest.bound = stage.efficiency.bound;
+  digest.time_ns = static_cast<double>(stage.time_ns);
+  digest.confidence = stage.confidence;
   // That of a stage is of all ranks at once, that of a step of one.
   if (const auto floor = stage.efficiency.floor_ns)
     digest.floor_ns = per_step(*floor * stage.ranks_at_once, stage.steps);
   for (const StageTelemetry& telemetry : summary.telemetry.stages) {
     if (telemetry.stage == stage.name && telemetry.sm_clock_mhz) digest.sm_clock_hz = *telemetry.sm_clock_mhz * 1e6;
   }
+  return digest;
+}
+
+// The first steps of a training that take more than twice the median: the program warms up.
+std::size_t warm_up_of(const std::vector<TrainingStep>& steps) {
+  std::vector<double> times;
+  for (const TrainingStep& step : steps) times.push_back(static_cast<double>(step.total_ns));
+  const double median = quantile_of_samples(times, 0.5).value;
+  const auto steady = std::ranges::find_if(times, [&](double ns) { return ns <= 2 * median; });
+  return static_cast<std::size_t>(steady - times.begin());
+}
+
+// Forward, backward and optimizer of one step together: what training is judged by.
+std::optional<StageDigest> training_digest(const Summary& summary) {
+  std::vector<double> times;
+  double tokens = 0, time_ns = 0, flops = 0;
+  bool sized = true;
+  std::int64_t all = 0;
+  for (const StepSeries& series : summary.training) {
+    for (std::size_t i = warm_up_of(series.steps); i < series.steps.size(); ++i) {
+      const TrainingStep& step = series.steps[i];
+      times.push_back(static_cast<double>(step.total_ns));
+      tokens += static_cast<double>(step.tokens);
+      sized = sized && step.tokens > 0;
+    }
+    for (const TrainingStep& step : series.steps) time_ns += static_cast<double>(step.total_ns);
+    all += std::ssize(series.steps);
+  }
+  if (times.empty() || summary.training.size() > 1) return std::nullopt;  // ranks make the same step together
+  StageDigest digest{.name = std::string(kTrainingStep), .quantity = "step time", .steps = all};
+  digest.ns = quantile_of_samples(times, 0.5);
+  digest.mean_ns = mean_of_samples(times).value;
+  digest.time_ns = time_ns;
+  if (sized) digest.tokens = tokens / static_cast<double>(times.size());
+  bool known = true;
+  for (const Stage& stage : summary.stages) {
+    if (stage.name != "forward" && stage.name != "backward" && stage.name != "optimizer") continue;
+    digest.confidence = std::min(digest.confidence, stage.confidence);
+    known = known && stage.efficiency.flops;
+    flops += stage.efficiency.flops.value_or(0);
+  }
+  if (known && flops > 0) digest.flops = flops / static_cast<double>(all);
+  digest.bound = "compute";
   return digest;
 }
 
@@ -154,9 +224,9 @@ void fill_notes(const Summary& summary, Digest& digest) {
   }
   if (summary.coverage.kernels == 0) {
     digest.notes.emplace_back(
-        "no kernel and no BLAS call was recorded: only times of ranges and processes can be compared");
+        "no kernels and no BLAS calls recorded: only times of ranges and processes can be compared");
   } else if (!summary.on_gpu) {
-    digest.notes.emplace_back("no GPU did anything: parts are compared by the host's time in them");
+    digest.notes.emplace_back("no GPU kernels: modules and operators are compared by CPU time");
   }
   if (summary.stages.empty())
     digest.notes.emplace_back("it has no stages: only measures of the whole run can be compared");
@@ -261,6 +331,7 @@ void set_work(const Summary& summary, double steps, PartDigest& part) {
     if (part.kind == "shape" || each.stage != part.stage || each.name != part.name) continue;
     if (each.efficiency.flops) part.flops = *each.efficiency.flops / steps;
     if (each.efficiency.bytes) part.bytes = *each.efficiency.bytes / steps;
+    part.bound = each.efficiency.bound;
   }
 }
 
@@ -334,7 +405,9 @@ Result<Digest> digest_of(const trace::Run& run, const Summary& summary) {
     digest.steps += stage.steps;
     digest.stages.push_back(stage_digest(summary, stage, found == samples.end() ? StepSamples{} : found->second));
   }
+  if (std::optional<StageDigest> training = training_digest(summary)) digest.stages.push_back(std::move(*training));
   LLMPROF_LET(digest.parts, part_digests(run, summary));
+  digest.facts = facts_of(run.info(), summary);
   fill_notes(summary, digest);
   return digest;
 }
@@ -345,6 +418,10 @@ const StageDigest* find_stage(const Digest& digest, std::string_view name) {
 
 const MeasureDigest* find_measure(const Digest& digest, std::string_view name) {
   return find_by(digest.measures, name, &MeasureDigest::name);
+}
+
+const WorkFact* find_fact(const Digest& digest, std::string_view name) {
+  return find_by(digest.facts, name, &WorkFact::name);
 }
 
 const PartDigest* find_part(const Digest& digest, const PartDigest& like) {

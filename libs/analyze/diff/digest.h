@@ -72,6 +72,7 @@ struct PartDigest {
   double calls = 0;                    // kernels or BLAS calls per step; of a module with those inside it
   double estimated = 0;                // share of the time in graph launches that were not recorded node by node
   std::optional<double> flops, bytes;  // per step, by the model
+  std::string bound;                   // "compute", "memory", "unknown"
   std::vector<KernelUse> kernels;      // most time first
 };
 
@@ -87,9 +88,22 @@ struct StageDigest {
   double mean_ns = 0;                                // of a sample
   bool ranges = false;                               // ranges name its modules; else they are told from shapes
   double kernels = 0, kernel_ns = 0, estimated = 0;  // per step; share of kernel_ns that is estimated
-  std::optional<double> batch, context, tokens;      // means per step
+  std::optional<double> batch, context, tokens;      // means per step; tokens of all sequences together
   std::optional<double> flops, bytes, floor_ns, sm_clock_hz;  // per step
   std::vector<TermDigest> terms;                              // known ones that are not kernels
+  std::optional<double> flops_shapes;                         // per step, of its matrix products
+  std::string bound;                                          // "compute", "memory", "unknown"
+  double time_ns = 0;                                         // of all steps
+  bool on_cpu = false;                                        // the CPU computed: it cannot idle while it works
+  double confidence = 1;                                      // that these steps are what the name says
+};
+
+// What a run was made with and on: what has to agree before times are those of the same work.
+struct WorkFact {
+  std::string kind;             // "model", "device", "setup"
+  std::string name;             // "parameters", "driver"
+  std::string text;             // as it is printed: "1.24 G", "580.159.04"
+  std::optional<double> value;  // of what is a number
 };
 
 struct Digest {
@@ -101,13 +115,16 @@ struct Digest {
   std::vector<MeasureDigest> measures;
   std::vector<StageDigest> stages;
   std::vector<PartDigest> parts;
+  std::vector<WorkFact> facts;  // known ones; empty in baselines of earlier versions
 };
 
 // `summary` is that of the run; its derived tables are in use.
 // The sections of a summary that digest_of reads.
-inline const std::vector<Section> kDigestSections = {Section::kParts,   Section::kGpu,    Section::kCost,
-                                                     Section::kHost,    Section::kMemory, Section::kTelemetry,
-                                                     Section::kCounters};
+inline const std::vector<Section> kDigestSections = {Section::kParts,    Section::kGpu,    Section::kCost,
+                                                     Section::kHost,     Section::kMemory, Section::kTelemetry,
+                                                     Section::kCounters, Section::kSteps};
+
+std::vector<WorkFact> facts_of(const trace::RunInfo& info, const Summary& summary);
 
 Result<Digest> digest_of(const trace::Run& run, const Summary& summary);
 
@@ -117,5 +134,9 @@ Result<Digest> digest_from_json(const base::Json& json, std::string_view where);
 const StageDigest* find_stage(const Digest& digest, std::string_view name);
 const MeasureDigest* find_measure(const Digest& digest, std::string_view name);
 const PartDigest* find_part(const Digest& digest, const PartDigest& like);  // same kind, stage and name
+const WorkFact* find_fact(const Digest& digest, std::string_view name);
+
+// A training step as a whole: forward, backward and optimizer, and what lies between them. It stands among the stages.
+inline constexpr std::string_view kTrainingStep = "training step";
 
 }  // namespace llmprof::analyze

@@ -139,6 +139,20 @@ Known known_of(const Side& side, const std::string& measure) {
   return known;
 }
 
+// A limit against before means little where the two did not do the same: says so, and what can be compared.
+std::string warning_of(const std::string& measure, const Side& before, const Side& after, const WorkDiff& work) {
+  const std::string caveat = measure_caveat(work, measure);
+  if (caveat.empty()) return "";
+  const std::string stage = measure.substr(0, measure.find('.'));
+  std::string other = comparable_measure(before, after, stage);
+  for (const StageWork& each : work.stages) {
+    if (other.empty() && stage == "run") other = comparable_measure(before, after, each.stage);
+  }
+  return fmt::format(
+      "{}; {}", caveat,
+      other.empty() ? "its MFU and MBU, which would be comparable, are unknown" : "comparable: " + other);
+}
+
 }  // namespace
 
 Result<std::vector<Gate>> parse_gates(std::string_view text) {
@@ -174,6 +188,7 @@ std::vector<GateResult> check_gates(const std::vector<Gate>& gates, const Side& 
       result.why = "it was 0 before: a change in percent means nothing";
     } else {
       result.passed = holds(gate.relative ? *result.change.ratio : *result.after, gate.op, gate.limit);
+      if (gate.relative) result.warning = warning_of(gate.measure, before, after, diff.work);
     }
     results.push_back(std::move(result));
   }

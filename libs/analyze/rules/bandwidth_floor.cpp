@@ -30,7 +30,7 @@ double best_rate(const std::vector<WeightRead>& reads) {
 Finding near_floor(const RuleInput& run, const StageView& view, double reached) {
   const std::string& stage = view.stage->name;
   Finding out{.stage = stage};
-  out.title = fmt::format("{} moves its bytes at {} of the bandwidth: bytes, not kernels, are the lever", stage,
+  out.title = fmt::format("{} moves its bytes at {} of the bandwidth: only moving fewer bytes helps", stage,
                           human_percent(reached));
   out.text = fmt::format("Better kernels for the same bytes are worth {} of its kernels' time at most.",
                          human_percent(1 - std::min(1.0, reached)));
@@ -58,7 +58,8 @@ Finding far_from_floor(const RuleInput& run, const StageView& view, double reach
   }
   Finding out{.stage = stage};
   out.title = fmt::format("{}'s kernels move bytes at {} of the bandwidth", stage, human_percent(reached));
-  out.text = fmt::format("They take {} where the bytes need {} at least.", view.per_step(busy), view.per_step(floor));
+  out.text = fmt::format("They take {}; moving the bytes takes {} at peak bandwidth.", view.per_step(busy),
+                         view.per_step(floor));
   out.lever = "better kernels for its matrix products";
   if (reads.empty()) gain = std::max(0.0, busy - floor);
   const std::string how =
@@ -114,7 +115,7 @@ Finding from_totals(const TotalsFacts& totals) {
   out.add_time("totals.linear_per_pass", "linear layers of one pass, on the device", f.linear_ns.value_or(0),
                "measured");
   if (reached >= kNear) {
-    out.title = fmt::format("Decode's linear layers reach {} of the bandwidth: bytes, not kernels, are the lever",
+    out.title = fmt::format("Decode's linear layers reach {} of the bandwidth: only moving fewer bytes helps",
                             human_percent(reached));
     out.text = fmt::format(
         "They read their weights at {}: better kernels for the same bytes are worth {} of their time at most.", rates,

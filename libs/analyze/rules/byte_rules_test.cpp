@@ -104,7 +104,7 @@ TEST(BandwidthFloor, FarTheProductsNearANote) {
   const std::optional<Finding> near = find(check("bandwidth_floor", run.summary, run.facts));
   ASSERT_TRUE(near);
   EXPECT_FALSE(near->gain);
-  EXPECT_NE(near->title.find("bytes, not kernels"), std::string::npos);
+  EXPECT_NE(near->title.find("only moving fewer bytes helps"), std::string::npos);
   run.summary.stages[0].efficiency.bytes = 250e6;
   run.summary.stages[0].efficiency.mbu = 0.98;  // steps of several threads at once: together they use the bandwidth
   const std::optional<Finding> shared = find(check("bandwidth_floor", run.summary, run.facts));

@@ -151,7 +151,7 @@ std::string of_samples(const std::vector<SampledStage>& stages) {
   return fmt::format(
       "{} of the CPU time of the loop in {}, by stack samples. Its matrix products are compiled in, so that no rate "
       "and "
-      "no floor can be told.",
+      "no floor is known.",
       capital(text), stages.front().caller);
 }
 
@@ -162,15 +162,15 @@ std::string without_stages(const Summary& summary) {
     const auto worst = std::find_if(summary.losses.begin(), summary.losses.end(),
                                     [](const Loss& loss) { return loss.severity == "data_loss"; });
     return fmt::format(
-        "Nothing can be said: no kernel was recorded, and data was lost ({}).{}",
+        "No kernels were recorded, and data was lost ({}).{}",
         worst == summary.losses.end() ? "see the losses" : worst->name + ": " + worst->meaning,
         worst == summary.losses.end() || worst->remedy.empty() ? "" : " " + capital(worst->remedy) + ".");
   }
   if (coverage.kernels == 0)
-    return "Nothing can be said: no kernel and no BLAS call was recorded. llmprof doctor says what this machine "
+    return "No kernels and no BLAS calls were recorded. llmprof doctor says what this machine "
            "permits; llmprof record -- PROGRAM records.";
-  return "No stages are known, so nothing can be said about prefill or decode: annotate them "
-         "(docs/manual/annotate.md), or name the model with --model NAME so that they are told from its products.";
+  return "No stages are known, so prefill and decode are not reported: annotate them "
+         "(docs/manual/annotate.md), or name the model with --model NAME so that they are inferred from its products.";
 }
 
 // "Only 3 % of the run is in steps: compilation takes 43 %, imports 14 %. ": where most of it is something else.

@@ -82,7 +82,7 @@ TEST(Headline, SaysWhenLittleIsLeft) {
 }
 
 TEST(Headline, SaysWhatIsMissing) {
-  EXPECT_THAT(headline(Summary{}, Facts{}, {}), HasSubstr("no kernel"));
+  EXPECT_THAT(headline(Summary{}, Facts{}, {}), HasSubstr("No kernels"));
   Summary lost;
   lost.coverage.data_losses = 1;
   lost.losses = {

@@ -66,9 +66,9 @@ Finding unknown(const StageView& view) {
   Finding out{.stage = view.stage->name, .verdict = Verdict::kInconclusive};
   const double idle = view.idle_launching_ns() + view.term("between_steps").value_or(0);
   out.title = fmt::format("Whether {} waits for the device in every step was not recorded", view.stage->name);
-  out.text =
-      fmt::format("The device idles {} of the stage; calls in which the host waits would tell whether that is why.",
-                  human_percent(idle / view.total_ns));
+  out.text = fmt::format(
+      "The device idles {} of the stage; record the calls that wait to find out whether they are the cause.",
+      human_percent(idle / view.total_ns));
   out.add_fraction("idle", "time in which the device idles, in and between steps", idle / view.total_ns,
                    human_ns(view.total_ns) + " of " + view.stage->name, "measured");
   out.next = "llmprof record --gpu waits -o waits -- PROGRAM";
@@ -111,7 +111,7 @@ RuleResult check(const RuleInput& run) {
     const std::optional<Finding> found = from_totals(*run.facts.totals);
     return found ? RuleResult{.findings = {*found}} : not_found("the totals show no waiting in every pass");
   }
-  if (!run.summary.on_gpu) return not_applicable("no GPU executed anything: nobody waits for one");
+  if (!run.summary.on_gpu) return not_applicable("no GPU kernels: nothing waits for one");
   RuleResult out;
   bool any = false;
   for (const StageView& view : steady_stages(run.summary)) {
@@ -129,7 +129,7 @@ RuleResult check(const RuleInput& run) {
                                                     waits == nullptr ? 0 : waits->steps, view.stage->steps)
                                       : "waits were not recorded, but the device hardly idles");
   }
-  if (!any) return not_applicable("no stage whose time is taken apart");
+  if (!any) return not_applicable("no stage with a breakdown of its time");
   return out;
 }
 

@@ -56,7 +56,7 @@ Finding waiting(const StageView& view, double ns) {
   Finding out{.stage = view.stage->name, .part = "waits"};
   out.title = fmt::format("The GPU idles {} of {} while the host waits for it", human_percent(ns / view.total_ns),
                           view.stage->name);
-  out.text = "Nothing is queued any more, and the host has not come back from waiting.";
+  out.text = "The queue is empty, and the CPU is still inside the call that waits.";
   out.lever = "waiting for an event instead of the whole device";
   out.set_gain(ns, view.total_ns, fmt::format("idle in waits {}", view.per_step(ns)));
   add_causes(view, out);
@@ -67,7 +67,7 @@ Finding waiting(const StageView& view, double ns) {
 Finding unexplained(const Stage& stage, double idle) {
   Finding out{.stage = stage.name, .verdict = Verdict::kInconclusive};
   out.title = fmt::format("The GPU idles {} of {}, and why is not known", human_percent(idle), stage.name);
-  out.text = "The time of this stage's steps is not taken apart: they are of no known kind.";
+  out.text = "The kind of this stage's steps is unknown, so their time is not broken down.";
   out.add_fraction("idle", "time without a kernel executing", idle, human_ns(stage.time_ns) + " of " + stage.name,
                    "measured");
   out.next = "llmprof record --gpu waits --stacks python -o waits -- PROGRAM, with steps annotated or --model NAME";
@@ -77,7 +77,7 @@ Finding unexplained(const Stage& stage, double idle) {
 Finding from_totals(const MeasuredFindings& f) {
   Finding out;
   out.title = fmt::format("The GPU is busy {} of the profile", human_percent(*f.busy));
-  out.text = fmt::format("{} of the {} are the host's: launching, copying or loading. Totals do not tell which.",
+  out.text = fmt::format("{} of the {} are the host's: launching, copying or loading. Totals do not show which.",
                          human_ns(*f.cpu_total_ns - *f.device_total_ns), human_ns(*f.cpu_total_ns));
   out.add_fraction("totals.busy", "device time of all kernels and copies", *f.busy,
                    human_ns(*f.cpu_total_ns) + " of host time", "measured");
@@ -104,9 +104,9 @@ RuleResult check(const RuleInput& run) {
     const MeasuredFindings& f = run.facts.totals->findings;
     if (f.busy && *f.busy < kBusyInTotals) return {.findings = {from_totals(f)}};
     return f.busy ? not_found(fmt::format("the GPU is busy {} of the profile", human_percent(*f.busy)))
-                  : not_applicable("the totals do not tell how long everything took");
+                  : not_applicable("the totals do not include the total time");
   }
-  if (!run.summary.on_gpu) return not_applicable("no GPU executed anything");
+  if (!run.summary.on_gpu) return not_applicable("no GPU kernels");
   RuleResult out;
   for (const StageView& view : steady_stages(run.summary)) {
     if (view.waterfall != nullptr) check_stage(run.summary, view, out);
@@ -116,7 +116,7 @@ RuleResult check(const RuleInput& run) {
     if (stage.name == "other" && busy && 1 - *busy >= kUnexplained)
       out.findings.push_back(unexplained(stage, 1 - *busy));
   }
-  if (out.why.empty() && out.findings.empty()) return not_applicable("no stage whose time is taken apart");
+  if (out.why.empty() && out.findings.empty()) return not_applicable("no stage with a breakdown of its time");
   return out;
 }
 

@@ -128,7 +128,7 @@ void check_stage(const RuleInput& run, const StageView& view, std::vector<Findin
 }  // namespace
 
 RuleResult check(const RuleInput& run) {
-  if (!run.summary.on_gpu) return not_applicable("no GPU executed anything");
+  if (!run.summary.on_gpu) return not_applicable("no GPU kernels");
   if (run.facts.products.empty()) return not_applicable("no matrix products with their kernels were recorded");
   RuleResult out{.why = "products are in types and sizes that tensor cores take, or too thin for them"};
   for (const StageView& view : steady_stages(run.summary)) check_stage(run, view, out.findings);

@@ -53,7 +53,8 @@ Finding finding_of(const Summary& summary, const StageView& view, const StageLau
   const double per_launch = single > 0 ? idle / single : 0;
   const double call = launched != nullptr && launched->timed > 0 ? ratio(launched->call_ns, launched->timed) : 0;
   Finding out{.stage = stage};
-  out.title = fmt::format("The GPU waits for launches {} of {}", human_percent(idle / view.total_ns), stage);
+  out.title = fmt::format("The GPU is idle {} of {}, waiting for the CPU to launch kernels",
+                          human_percent(idle / view.total_ns), stage);
   out.text = fmt::format(
       "A step launches {} one by one; the device is done with each before the next one comes, and idles {}.",
       count_of(single / view.steps, "kernels"), view.per_step(idle));
@@ -69,8 +70,8 @@ Finding finding_of(const Summary& summary, const StageView& view, const StageLau
                            view.per_step(view.term("gaps").value_or(0)), view.per_step(view.term("queued").value_or(0)),
                            others > 0 ? ", less other work of the host " + view.per_step(others) : "",
                            view.per_step(view.total_ns)));
-  out.add_fraction("idle_launching", "time in which the device idles because the host is on its way to the next launch",
-                   idle / view.total_ns, human_ns(view.total_ns) + " of " + stage, "measured", idle_rows(stage));
+  out.add_fraction("idle_launching", "GPU idle, waiting for the CPU to launch kernels", idle / view.total_ns,
+                   human_ns(view.total_ns) + " of " + stage, "measured", idle_rows(stage));
   out.add_number("launches_per_step", "kernels launched one by one", single / view.steps, "", "counted");
   out.add_number("graph_launches_per_step", "graph launches",
                  static_cast<double>(view.stage->graph_launches) / view.steps, "", "counted");
@@ -85,7 +86,7 @@ Finding finding_of(const Summary& summary, const StageView& view, const StageLau
 }  // namespace
 
 RuleResult check(const RuleInput& run) {
-  if (!run.summary.on_gpu) return not_applicable("no GPU executed anything: nothing was launched");
+  if (!run.summary.on_gpu) return not_applicable("no GPU kernels: nothing was launched");
   RuleResult out{.why = ""};
   bool any = false;
   for (const StageView& view : steady_stages(run.summary)) {
@@ -97,10 +98,10 @@ RuleResult check(const RuleInput& run) {
                                         find_by(run.facts.launches, view.stage->name, &StageLaunches::stage),
                                         run.facts.waits.recorded));
     } else {
-      out.add_why(view.stage->name, fmt::format("the device waits for launches {}", human_percent(share)));
+      out.add_why(view.stage->name, fmt::format("the GPU waits for launches {} of it", human_percent(share)));
     }
   }
-  if (!any) return not_applicable("no stage whose time is taken apart");
+  if (!any) return not_applicable("no stage with a breakdown of its time");
   return out;
 }
 

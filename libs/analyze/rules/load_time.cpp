@@ -1,4 +1,4 @@
-// What loading the model waits for: the disk, the bus or the CPU.
+// Time to load the model: the disk, the bus or the CPU.
 
 #include "analyze/rules/tools.h"
 

@@ -72,7 +72,7 @@ std::optional<Finding> sampling(const Summary& summary, const StageLogits& logit
   const double gain = logits.after_ns - pass * logits.steps;
   if (gain < kLeastShare * of_stage) return std::nullopt;
   Finding out{.stage = stage.name, .part = "sampling"};
-  out.title = fmt::format("Choosing tokens takes {} of a {} step, where one kernel over the logits would take {}",
+  out.title = fmt::format("Sampling takes {} of a {} step; one kernel over the logits would take {}",
                           human_ns(logits.after_ns / logits.steps), stage.name, human_ns(pass));
   out.text = fmt::format("{} behind lm_head in each step: {}.",
                          count_of(logits.after_kernels / logits.steps, "kernels"), fmt::join(logits.names, ", "));

@@ -1,4 +1,4 @@
-// Copies and communication that nothing runs beside.
+// Copies and communication without overlap.
 
 #include "analyze/rules/tools.h"
 

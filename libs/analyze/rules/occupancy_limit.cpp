@@ -47,10 +47,10 @@ Finding finding_of(const Seen& seen) {
   out.next = "llmprof advise ncu -- PROGRAM";
   if (seen.counted == nullptr || !seen.counted->of_roof) {
     out.verdict = Verdict::kInconclusive;
-    out.text += " Whether that slows it down, hardware counters would tell.";
+    out.text += " Hardware counters show whether that slows it down.";
     return out;
   }
-  out.add_fraction("kernel.of_roof", "least time at the device's roofs, of its time", seen.counted->of_roof,
+  out.add_fraction("kernel.of_roof", "minimum time at the device's roofs, of its time", seen.counted->of_roof,
                    human_ns(seen.counted->time_ns), "counted");
   const double gain = seen.time_ns * (1 - *seen.counted->of_roof);
   out.set_gain(gain, seen.gpu_ns,

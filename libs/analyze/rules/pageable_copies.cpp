@@ -92,7 +92,7 @@ RuleResult check(const RuleInput& run) {
     if (share >= kOfDevice) return {.findings = {from_totals(*run.facts.totals, share)}};
     return not_found(fmt::format("copies of pageable memory take {} of the device's time", human_percent(share)));
   }
-  if (!run.summary.on_gpu) return not_applicable("no GPU executed anything: nothing was copied to one");
+  if (!run.summary.on_gpu) return not_applicable("no GPU kernels: nothing was copied to one");
   RuleResult out;
   for (const StageView& view : steady_stages(run.summary)) {
     double share = 0;

@@ -1,4 +1,4 @@
-// Tokens that wait for the prefill of other requests.
+// Decode delayed by prefill of other requests.
 
 #include "analyze/rules/tools.h"
 

@@ -34,7 +34,7 @@ Finding finding_of(const RuleInput& run, const StageView& view, const StageBytes
   const Throughput more = at_batch(run, view, all, costs.batch, wanted);
   const Throughput ridge = at_batch(run, view, all, costs.batch, ridge_sequences);
   Finding out{.stage = stage};
-  out.title = fmt::format("{} runs {} at once, far below the {:.0f} that would use the arithmetic", stage,
+  out.title = fmt::format("{} runs {} at once, far below the {:.0f} at which it would be compute bound", stage,
                           count_of(costs.batch, "sequences"), ridge_batch);
   out.text = fmt::format(
       "A step reads all weights for {}; with {:.0f} sequences it would make up to {:.0f} tokens/s instead of {:.0f}. "

@@ -1,4 +1,4 @@
-// What warps wait for, by hardware counters.
+// Warp stall reasons, by hardware counters.
 
 #include <array>
 
@@ -63,7 +63,7 @@ Finding finding_of(const CountedKernel& kernel, const CountedKernel::Stall& stal
                        ? human_percent(all_stalled(kernel)) + " of the resident warps wait"
                        : fmt::format("{:.1f} waiting warps per issued instruction", all_stalled(kernel)),
                    "counted", rows);
-  out.add_fraction("kernel.of_roof", "least time at the device's roofs, of its time", kernel.of_roof,
+  out.add_fraction("kernel.of_roof", "minimum time at the device's roofs, of its time", kernel.of_roof,
                    human_ns(kernel.time_ns) + " in all launches", "counted");
   if (kernel.occupancy)
     out.add_fraction("kernel.occupancy", "active warps", kernel.occupancy, "warps that fit", "counted");
@@ -110,7 +110,7 @@ std::optional<Finding> from_samples(const RuleInput& run, const KernelStalls& ke
   out.advice = {std::string(words.advice)};
   if (!known) {
     out.verdict = Verdict::kInconclusive;
-    out.text += " Whether it could be faster, its counters would tell.";
+    out.text += " Hardware counters show whether it could be faster.";
     out.next = "llmprof record --counters roofline --counters-method kernel --counters-kernels PATTERN -- PROGRAM";
   }
   return out;

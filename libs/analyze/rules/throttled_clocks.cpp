@@ -1,4 +1,4 @@
-// Clocks below what the device can do: times of a slower device.
+// Throttled clocks: times of a slower device.
 
 #include "analyze/rules/tools.h"
 

@@ -53,7 +53,7 @@ Finding finding_of(const StageView& view, const ProductKernel& product, const Ti
 }  // namespace
 
 RuleResult check(const RuleInput& run) {
-  if (!run.summary.on_gpu) return not_applicable("no GPU executed anything");
+  if (!run.summary.on_gpu) return not_applicable("no GPU kernels");
   if (run.summary.devices.empty() || run.summary.devices.front().units <= 0)
     return not_applicable("how many multiprocessors the device has is unknown");
   const DeviceCard& device = run.summary.devices.front();

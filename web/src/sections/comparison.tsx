@@ -14,12 +14,17 @@ const changes: Description = { name: "changes", title: "Changes", columns: [
   column("share", "95 % interval", "low", "", { show: (row) => (row["low"] === null ? "" : `${signed(row["low"])} … ${signed(row["high"])}`) }),
   column("text", "Verdict", "verdict"), column("sentence", "Why", "reasons"),
 ] };
+const verdict = (row: DiffRow): string => {
+  if (row.comparable === false) return "other work";
+  return row.significant ? marks[row.better] || "changed" : "no significant change";
+};
 const described = (row: DiffRow): Row => ({
-  ...row, stage: row.stage ?? "", reasons: row.why.join("; "), verdict: row.significant ? marks[row.better] || "changed" : "no significant change",
+  ...row, name: row.per && row.per !== "step" && row.kind !== "pace" ? `${row.name}, per ${row.per}` : row.name,
+  stage: row.stage ?? "", reasons: row.why.join("; "), verdict: verdict(row),
 });
 
 // What changed for certain stands first, the stages and modules among it before single numbers.
-const kinds = ["stage", "module", "operator", "shape", "measure", "kernel"];
+const kinds = ["pace", "stage", "module", "operator", "shape", "measure", "kernel"];
 export function bySignificance(rows: DiffRow[]): DiffRow[] {
   const rank = (row: DiffRow) => (row.significant ? 0 : kinds.length) + kinds.indexOf(row.kind);
   return [...rows].sort((a, b) => rank(a) - rank(b));
@@ -38,6 +43,7 @@ function OneComparison({ diff }: { diff: Diff }) {
   return (
     <>
       <h3>{shown(diff.before)} → {shown(diff.after)}</h3>
+      {diff.work?.text && <p>{shown(diff.work.text)}</p>}
       {diff.headline && <p class="headline">{shown(diff.headline)}</p>}
       <Table description={changes} rows={bySignificance(diff.rows).map(described)} />
       {flame && <h4>Where the time changed</h4>}
