@@ -142,14 +142,6 @@ Result<int> save(const Arguments& arguments, const Wanted& wanted, const base::P
   return 0;
 }
 
-// COLUMNS, where it is a sensible number; else what a pipe gets.
-std::size_t text_width() {
-  std::size_t columns = 0;
-  const std::string text = base::env_or("COLUMNS", "");
-  std::from_chars(text.data(), text.data() + text.size(), columns);
-  return columns < 40 || columns > 1000 ? report::kWidth : columns;
-}
-
 Result<int> run(const Arguments& arguments) {
   if (arguments.on("--list-baselines")) {
     LLMPROF_LET(const std::vector<analyze::BaselineEntry> entries, analyze::list_baselines());
@@ -171,8 +163,7 @@ Result<int> run(const Arguments& arguments) {
   report::DiffPage page{.diff = analyze::compare(before, after, {.least = wanted.least}),
                         .compared = !before.runs.empty(),
                         .full = arguments.on("--full"),
-                        .top = wanted.top,
-                        .width = text_width()};
+                        .top = wanted.top};
   page.diff.after = after.name;
   page.gates = analyze::check_gates(wanted.gates, before, after, page.diff);
   if (arguments.given("--junit")) {

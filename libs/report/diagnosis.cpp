@@ -224,7 +224,7 @@ std::string full_diagnosis(const Page& page, const Style& style) {
   for (const Verdict verdict : {Verdict::kFound, Verdict::kInconclusive}) {
     for (const Finding* finding : shown_findings(page, verdict)) out += "\n" + full_finding(page, *finding, style);
   }
-  return diagnosis.rules.empty() ? out : out + style.heading("What was looked for") + rule_table(page);
+  return diagnosis.rules.empty() ? out : out + style.heading("Checks") + rule_table(page);
 }
 
 base::Json diagnosis_json(const analyze::Diagnosis& diagnosis, const std::string& stage) {

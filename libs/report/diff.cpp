@@ -48,7 +48,7 @@ std::string verdict(const DiffRow& row) {
 // What a text is made for: its width, and what of the style.
 struct Sheet {
   Style style;
-  std::size_t width = 100;
+  std::size_t width = line_width();
   std::string sentence(std::string_view text, std::size_t indent = 2) const { return wrapped(text, indent, width); }
 };
 
@@ -353,7 +353,7 @@ std::string failure(const analyze::GateResult& result) {
 }  // namespace
 
 std::string to_text(const DiffPage& page, bool colour) {
-  const Sheet sheet{Style{colour}, page.width};
+  const Sheet sheet{Style{colour}};
   if (!page.compared) return sheet.sentence(page.diff.after, 0) + gates_section(page, sheet);
   return page.full ? full_text(page, sheet) : screen_text(page, sheet);
 }

@@ -15,7 +15,6 @@ struct DiffPage {
   bool compared = true;     // false: one run, gates only
   bool full = false;        // every table; else one screen, the most important first
   std::size_t top = 12;     // rows of each table
-  std::size_t width = 100;  // columns of the text
 };
 
 inline constexpr std::size_t kScreenLines = 40;  // of the text, unless full

@@ -61,7 +61,7 @@ std::string coverage(const Page& page, const Style& style) {
 
 std::string recorded(const Page& page, const Style& style) {
   const Coverage& c = page.summary.coverage;
-  std::string out = style.heading("What was seen");
+  std::string out = style.heading("What was recorded");
   out += wrapped(fmt::format("{} {}, {}{}, {}, {}.", seen(page), counted(c.threads, "thread"),
                              counted(c.kernels, "kernel"), is_imported(page) ? "" : " and BLAS calls",
                              counted(c.ranges, "range"), counted(c.gemms, "matrix product")));

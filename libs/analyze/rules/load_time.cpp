@@ -134,7 +134,7 @@ Finding unknown_cause(const LoadFacts& load) {
   Finding out{.stage = load.declared ? "load" : "", .verdict = Verdict::kInconclusive};
   const double time = load.time_ns();
   out.title = fmt::format("{} {}; what it waits for is not known", what(load), human_ns(time));
-  out.text = "CPU times of the process were not recorded, so computing and waiting cannot be told apart.";
+  out.text = "CPU times of the process were not recorded, so computing cannot be separated from waiting.";
   out.add_time("load.time", "the time to take apart", time, "measured");
   out.add_time("load.copies", "of it, copies from host to device", load.copy_ns, "measured");
   out.next = "llmprof record -o load -- PROGRAM";

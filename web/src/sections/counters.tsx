@@ -75,8 +75,8 @@ function Hardware({ report }: { report: Row }) {
       {part("The same quantities from three places", "evidence[]#table", evidence)}
       {part("Ranges of the program", "ranges[]#table")}
       {part("Every counter", "stages[].values[]", values, counted, { rows_shown: 8 })}
-      {part("Kernels told apart in samples", "unmixed[]", unmixed, valueRows(list(hardware["unmixed"]), "name"))}
-      {hardware["unmixed_why"] && <p class="empty">Kernels are not told apart: {shown(hardware["unmixed_why"])}.</p>}
+      {part("Kernels in samples of the device", "unmixed[]", unmixed, valueRows(list(hardware["unmixed"]), "name"))}
+      {hardware["unmixed_why"] && <p class="empty">Samples could not be attributed to kernels: {shown(hardware["unmixed_why"])}.</p>}
       {part("Occupancy, achieved and possible", "occupancy[]")}
       {part("What warps waited for", "stalls[]#table", stalls)}
       {part("Where they waited", "stalls[].places[]#table", {}, placeRows(list(hardware["stalls"])))}
