@@ -153,6 +153,12 @@ Json to_json(const Flame& flame) {
   Json out = Json::object();
   columns.put(out);
   out["self"] = std::move(self.columns);
+  WeightColumns of_layers;
+  for (const FlameLayer& layer : flame.layers) of_layers.add(layer.self);
+  out["layers"] = {{"node", column(flame.layers, [](const FlameLayer& layer) { return layer.node; })},
+                   {"layer", column(flame.layers, [](const FlameLayer& layer) { return layer.layer; })},
+                   {"self", std::move(of_layers.columns)}};
+  out["wrappers"] = flame.wrappers;
   out["total"] = whole(flame.total);
   out["merged"] = whole(flame.aggregated);
   out["why"] = base::text_or_null(flame.why);

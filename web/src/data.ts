@@ -47,7 +47,11 @@ export interface Flame {
   names: string[]; short_names?: (string | null)[]; parent: number[]; name: number[]; kind: number[];
   self: [number[], number[], number[]];  // by flameWeights
   total: [number, number, number]; merged: [number, number, number]; why: string | null;
+  layers?: FlameLayers;  // what single layers have of the nodes inside "layers.*"
+  wrappers?: number;     // functions left out because they only pass a call on
+  with_wrappers?: Flame | null;
 }
+export interface FlameLayers { node: number[]; layer: number[]; self: [number[], number[], number[]] }
 export interface FlameDiff {
   names: string[]; short_names?: (string | null)[]; parent: number[]; name: number[]; kind: number[];
   before: [number[], number[], number[]]; after: [number[], number[], number[]];  // self weights

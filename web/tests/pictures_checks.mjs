@@ -90,6 +90,32 @@ export async function checkFlame(page, section = "#flame") {
   await settle(page);
   assert.match(await picture.getByRole("status").innerText(), /^\S+( [kM])? frames, .* % of (GPU time|CPU time|bytes)$/);
   await picture.getByRole("searchbox").fill("");
+  if (section === "#flame") await checkFlameShapes(page, picture, said);
+}
+
+// Layers apart, one stage, the callers and callees of a frame.
+async function checkFlameShapes(page, picture, said) {
+  await picture.locator("[role=application]").focus();
+  for (const key of ["ArrowDown", "ArrowDown", "c"]) await page.keyboard.press(key);
+  await settle(page);
+  assert.equal(await painted(page, "#flame .p-flame [role=application] canvas"), 2, "c shows callers and callees");
+  assert.match(await said(), /place.* together$/);
+  await picture.getByRole("button", { name: "back to all call paths" }).click();
+  for (const name of ["unfold layers", "framework wrappers"]) {
+    const box = picture.getByLabel(name);
+    if (await box.count() === 0) continue;
+    await box.check();
+    await settle(page);
+    assert.equal(await painted(page, "#flame .p-flame [role=application] canvas"), 1, `${name}: the flame graph is empty`);
+    await box.uncheck();
+  }
+  const stages = picture.getByRole("combobox");
+  if (await stages.count() > 0) {
+    await stages.selectOption({ index: 1 });
+    await settle(page);
+    assert.equal(await painted(page, "#flame .p-flame [role=application] canvas"), 1, "a stage has no flame graph");
+    await stages.selectOption({ index: 0 });
+  }
 }
 
 export async function checkRoofline(page) {

@@ -66,7 +66,7 @@ export function fillArea(context: CanvasRenderingContext2D, { x, y, width, heigh
 
 // As much of a text as fits; about: canvases measure slowly.
 export function shorten(text: string, width: number, fontSize: number): string {
-  const fits = Math.floor(width / (fontSize * 0.53));
+  const fits = Math.floor(width / (fontSize * 0.58));
   if (fits >= text.length) return text;
   return fits < 3 ? "" : `${text.slice(0, fits - 1)}…`;
 }

@@ -3,7 +3,8 @@ import { type Flame, type FlameDiff, flameWeights } from "../../data";
 import { change, inUnit, visible } from "../../text";
 import type { Pattern, Theme } from "../canvas";
 import { stageCategory } from "../drawing";
-import type { Change } from "./view";
+import type { Change } from "./draw";
+import { hasLayers, ofStage, stagesOf, unfolded, type Weighted } from "./shape";
 
 export interface Columns { names: string[]; short_names?: (string | null)[]; parent: number[]; name: number[]; kind: number[] }
 export interface Tree { parent: Int32Array; children: number[][]; names: string[]; shortNames: string[]; kinds: string[]; depth: Int32Array }
@@ -69,7 +70,8 @@ export function layout(tree: Tree, total: Float64Array, zoomed: number, width: n
 }
 
 export function heaviestFirst(tree: Tree, total: Float64Array, node: number): number[] {
-  return [...tree.children[node]!].sort((a, b) => total[b]! - total[a]! || a - b);
+  const rank = (child: number) => (tree.kinds[child] === "layer" ? 0 : 1);  // layers stay in their order
+  return [...tree.children[node]!].sort((a, b) => rank(a) - rank(b) || (rank(a) === 0 ? a - b : total[b]! - total[a]! || a - b));
 }
 
 // Outermost first, without the node itself.
@@ -159,9 +161,10 @@ export interface FlameModel {
   tree: Tree; differential: boolean; usable: number[];  // weights that are not all zero
   weights(weight: number, side: Side): Weights;
   change(weight: number): Change | null;
-  aggregated(weight: number): number;
-  why: string | null;
 }
+// What is shown of it.
+export interface Shape { stage: string; layers: boolean; wrappers: boolean }  // stage "": all
+export interface Choices { stages: string[]; layers: boolean; wrappers: number }
 
 export const weightNames = ["GPU time", "CPU time", "bytes"];
 export const weightUnits = flameWeights.map((weight) => (weight === "bytes" ? "bytes" : "ns"));
@@ -169,26 +172,47 @@ export const weightUnits = flameWeights.map((weight) => (weight === "bytes" ? "b
 const usableOf = (sides: Weights[][]): number[] => [0, 1, 2].filter((weight) => sides.some((side) => side[weight]!.total[0]! > 0));
 const weighAll = (rooted: Rooted, self: number[][]): Weights[] => self.map((own) => weigh(rooted, own));
 
-export function modelOf(flame: Flame): FlameModel {
-  const rooted = treeOf(flame, visible);
-  const weights = weighAll(rooted, flame.self);
+export function choicesOf(flame: Flame | FlameDiff): Choices {
+  if (!("self" in flame)) return { stages: stagesOf(flame), layers: false, wrappers: 0 };
+  return { stages: stagesOf(flame), layers: hasLayers(flame.layers), wrappers: flame.with_wrappers ? flame.wrappers ?? 0 : 0 };
+}
+
+export function modelOf(flame: Flame, shape: Shape = { stage: "", layers: false, wrappers: false }): FlameModel {
+  const frames = (shape.wrappers && flame.with_wrappers) || flame;
+  let columns: Weighted = frames;
+  if (shape.layers && frames.layers) columns = unfolded(columns, frames.layers);
+  if (shape.stage !== "") columns = ofStage(columns, shape.stage);
+  const rooted = treeOf(columns, visible);
+  const weights = weighAll(rooted, columns.self);
   return {
     tree: rooted.tree, differential: false, usable: usableOf([weights]), weights: (weight) => weights[weight]!, change: () => null,
-    aggregated: (weight) => flame.merged[weight] ?? 0, why: flame.why,
   };
 }
 
-export function diffModelOf(diff: FlameDiff): FlameModel {
-  const rooted = treeOf(diff, visible), { tree } = rooted;
-  const sides = { before: weighAll(rooted, diff.before), after: weighAll(rooted, diff.after) };
+export function diffModelOf(diff: FlameDiff, stage = ""): FlameModel {
+  const both: Weighted = { ...diff, self: [...diff.before, ...diff.after] };
+  const columns = stage === "" ? both : ofStage(both, stage);
+  const rooted = treeOf(columns, visible), { tree } = rooted;
+  const sides = { before: weighAll(rooted, columns.self.slice(0, 3)), after: weighAll(rooted, columns.self.slice(3)) };
   return {
     tree, differential: true, usable: usableOf([sides.before, sides.after]), weights: (weight, side) => sides[side][weight]!,
     change: (weight) => {
       const [before, after] = [sides.before[weight]!.total, sides.after[weight]!.total];
       return { before, after, full: fullChange(tree, before, after) };
     },
-    aggregated: () => 0, why: null,
   };
+}
+
+// Weight in call paths of which frames are left out.
+export const tooSmall = (tree: Tree, total: Float64Array): number => tree.kinds.reduce(
+  (sum, kind, node) => sum + (kind === "other" && tree.kinds[tree.parent[node]!] !== "other" ? total[node]! : 0), 0);
+
+// The node under the same names in another tree, or the innermost that is there.
+export const pathOf = (tree: Tree, node: number): string[] => [...ancestors(tree, node), node].slice(1).map((each) => tree.names[each]!);
+export function nodeAtPath(tree: Tree, path: string[]): number {
+  let at = 0;
+  for (const name of path) at = tree.children[at]!.find((child) => tree.names[child] === name) ?? at;
+  return at;
 }
 
 // How the kinds of frames look: colour and pattern, so that neither is needed alone.
@@ -201,9 +225,10 @@ const looks: Record<string, Look> = {
   native: { category: 5, pattern: "hatched", name: "native function" },
   range: { category: 2, pattern: "dotted", name: "range" },
   module: { category: 2, pattern: "plain", name: "module" },
+  layer: { category: 2, pattern: "plain", name: "layer" },
   kernel: { category: 1, pattern: "underlined", name: "kernel" },
   copy: { category: 6, pattern: "underlined", name: "copy" },
-  other: { category: 7, pattern: "crossed", name: "aggregated" },
+  other: { category: 7, pattern: "crossed", name: "frames too small to draw" },
 };
 
 export function lookOf(kind: string, name: string): Look {
