@@ -27,6 +27,7 @@ export interface Timeline {
   window: [number, number];  // what the lanes show
   names: string[];
   short_names?: (string | null)[];  // of kernels, for small boxes; null: the name itself
+  classes?: (string | null)[];      // of kernels: "GEMM", "attention", …
   lanes: Lane[];
   curves: Curve[];
   slices_in_window: number;  // before merging
@@ -44,7 +45,7 @@ export interface Curve { group: string; name: string; unit: string; ts: number[]
 export const flameWeights = ["gpu_ns", "cpu_ns", "bytes"] as const;
 export interface Flame {
   // Columns; parent[i] < i, -1 the root. kind and name are indices into `names`.
-  names: string[]; short_names?: (string | null)[]; parent: number[]; name: number[]; kind: number[];
+  names: string[]; short_names?: (string | null)[]; classes?: (string | null)[]; parent: number[]; name: number[]; kind: number[];
   self: [number[], number[], number[]];  // by flameWeights
   total: [number, number, number]; merged: [number, number, number]; why: string | null;
   layers?: FlameLayers;  // what single layers have of the nodes inside "layers.*"
@@ -53,7 +54,7 @@ export interface Flame {
 }
 export interface FlameLayers { node: number[]; layer: number[]; self: [number[], number[], number[]] }
 export interface FlameDiff {
-  names: string[]; short_names?: (string | null)[]; parent: number[]; name: number[]; kind: number[];
+  names: string[]; short_names?: (string | null)[]; classes?: (string | null)[]; parent: number[]; name: number[]; kind: number[];
   before: [number[], number[], number[]]; after: [number[], number[], number[]];  // self weights
 }
 

@@ -17,8 +17,12 @@ export async function checkTimeline(page) {
   assert.ok(await painted(page, "#timeline [data-lane] canvas") > 0, "no lane shows a slice");
   const status = () => picture.locator(":scope > div.p-muted").innerText();
   const spoken = () => picture.locator(":scope > [aria-live]").innerText();
+  if (await picture.getByRole("button", { name: /^one .* step$/ }).count() > 0)
+    assert.match(await status(), /^.* step, median: .* of .* in view/s, "a median step is in view at first");
+  await picture.getByRole("button", { name: "whole run" }).click();
+  await settle(page);
   const whole = await spoken();
-  assert.match(whole, /^window from 0 ns to /, "the whole run is in view at first");
+  assert.match(whole, /^window from 0 ns to /, "the button shows the whole run");
   const lane = picture.locator("[data-lane]").first();
   await lane.focus();
   await page.keyboard.press("w");
@@ -51,7 +55,19 @@ async function checkTimelineMouse(page, picture, spoken, whole) {
   await page.mouse.move(box.x + box.width * 0.6, box.y + 5, { steps: 4 });
   await page.mouse.up();
   await settle(page);
-  assert.notEqual(await spoken(), whole, "a drag zooms to what it marks");
+  assert.equal(await spoken(), whole, "a drag does not move the window");
+  const sums = picture.getByRole("region", { name: "selected time" });
+  assert.match(await sums.innerText(), / selected/, "a drag sums up what it marks");
+  await sums.getByRole("button", { name: "zoom to it" }).click();
+  await settle(page);
+  const zoomed = await spoken();
+  assert.notEqual(zoomed, whole, "the button zooms to the selection");
+  await page.mouse.move(box.x + box.width * 0.5, box.y + 5);
+  await picture.getByRole("button", { name: "clear" }).focus();
+  await page.keyboard.press("d");
+  await settle(page);
+  assert.notEqual(await spoken(), zoomed, "d moves while the pointer is over the picture");
+  await sums.getByRole("button", { name: "clear" }).click();
   await picture.getByRole("button", { name: "whole run" }).click();
   await settle(page);
   assert.equal(await spoken(), whole, "the button shows the whole run");

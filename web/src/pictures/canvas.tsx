@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { categoryCount, categoryVariable, type Diverging, parseColour, textOn } from "./drawing";
+import { classVariable, gaps, kernelClasses } from "./timeline/gaps";
 
 const printRatio = 3;
 
@@ -75,15 +76,21 @@ export function shorten(text: string, width: number, fontSize: number): string {
 // pictures.css, again whenever light turns dark, or the page is printed.
 export interface Theme {
   categories: string[]; onCategories: string[];  // fills, and text on them
+  gaps: string[]; classes: string[];             // of timeline/gaps.ts
+  kinds: Record<string, string>;                 // of frames in a flame graph
   text: string; muted: string; grid: string; surface: string; accent: string; idle: string; line: string;
   diverging: Diverging; font: string; printing: boolean;
 }
+
+export const frameKinds = ["python", "native", "range", "module", "copy", "other"];
 
 export function readTheme(element: Element): Theme {
   const style = getComputedStyle(element);
   const read = (name: string) => style.getPropertyValue(name).trim();
   const categories = Array.from({ length: categoryCount }, (_, index) => read(categoryVariable(index)));
   return {
+    gaps: gaps.map((gap) => read(gap.variable)), classes: kernelClasses.map((_, index) => read(classVariable(index))),
+    kinds: Object.fromEntries(frameKinds.map((kind) => [kind, read(`--p-kind-${kind}`)])),
     categories, onCategories: categories.map((colour) => textOn(parseColour(colour))),
     text: read("--p-text"), muted: read("--p-muted"), grid: read("--p-grid"), surface: read("--p-surface"),
     accent: read("--p-accent"), idle: read("--p-idle"), line: read("--p-line"),

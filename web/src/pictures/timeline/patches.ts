@@ -4,12 +4,13 @@ import type { Curve, Lane, LaneKind, Timeline } from "../../data";
 import { visible } from "../../text";
 import { nameCategory, type Range, stageCategory, firstAbove } from "../drawing";
 import { curveKey } from "./draw";
+import { classOf, gapOf } from "./gaps";
 
 export interface Patch {
   from: number; to: number; lanes: Map<string, PatchLane>; timeline: Timeline;
   names: string[];  // as they are shown
   shortNames: string[];  // of kernels
-  byStage: Uint8Array; byName: Uint8Array;  // colours of names: as stages, as names
+  byStage: Uint8Array; byName: Uint8Array; byClass: Uint8Array; byGap: Uint8Array;  // looks of names: as stages, as names, …
 }
 
 // Columns of a lane, times relative to the begin of the run.
@@ -32,9 +33,10 @@ export function makePatch(timeline: Timeline, origin: number): Patch {
   }
   const names = timeline.names.map(visible);
   return {
-    from, to: timeline.window[1] - origin, lanes, timeline, names, 
+    from, to: timeline.window[1] - origin, lanes, timeline, names,
     shortNames: names.map((name, index) => visible(timeline.short_names?.[index] ?? "") || name),
     byStage: Uint8Array.from(timeline.names, stageCategory), byName: Uint8Array.from(timeline.names, nameCategory),
+    byClass: Uint8Array.from(timeline.names, (_, index) => classOf(timeline.classes?.[index])), byGap: Uint8Array.from(timeline.names, gapOf),
   };
 }
 
