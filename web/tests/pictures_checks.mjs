@@ -157,7 +157,7 @@ export async function checkCharts(page) {
     const drawing = charts.nth(at).locator("svg[role=img]");
     await drawing.waitFor();
     const label = await drawing.getAttribute("aria-label");
-    assert.match(label, /least .*, median .*, most /, `${label}: says its numbers`);
+    assert.match(label, /min .*, median .*, max /, `${label}: says its numbers`);
     assert.doesNotMatch(label, /NaN|undefined|Infinity/);
     assert.doesNotMatch(await drawing.locator("path.line").first().getAttribute("d"), /NaN|Infinity/);
     await drawing.focus();

@@ -2,8 +2,9 @@
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { percent } from "../../text";
 import { fillArea, prepare, shorten, type Theme } from "../canvas";
-import { cssColour, divergingColour, textOn } from "../drawing";
-import { type Box, boxAt, fillOf, kindNames, layout, lookOf, relativeChange, textOf, type Tree } from "./model";
+import { cssColour, divergingColour, parseColour, textOn } from "../drawing";
+import { kernelClasses } from "../timeline/gaps";
+import { type Box, boxAt, fillOf, kindNames, layout, lookOf, relativeChange, type Tree } from "./model";
 
 export interface FlameCanvasProps extends Omit<FlameStyle, "upwards"> {
   tree: Tree; total: Float64Array; width: number; upwards?: boolean;
@@ -34,25 +35,30 @@ export function FlameCanvas({ tree, total, width, zoomed, focused, theme, found,
 }
 
 // neutral: colours say something else, kinds differ by pattern only.
-export function KindLegend({ kinds, theme, neutral }: { kinds: string[]; theme: Theme; neutral: boolean }) {
+export function KindLegend({ tree, theme, neutral }: { tree: Tree; theme: Theme; neutral: boolean }) {
+  const classes = [...new Set(tree.classes)].filter((each) => each >= 0).sort((a, b) => a - b);
+  const kernels = neutral ? classes.slice(0, 1) : classes;  // without colours they look alike
   return (
     <ul class="p-legend" aria-label="kinds of frames">
-      {kindNames(kinds).map((kind) => (
-        <li key={kind} class="p-key"><Swatch kind={kind} theme={theme} neutral={neutral} />{lookOf(kind, "").name}</li>
+      {kindNames(tree.kinds).map((kind) => (
+        <li key={kind} class="p-key"><Swatch kind={kind} kernelClass={-1} theme={theme} neutral={neutral} />{lookOf(kind).name}</li>
+      ))}
+      {kernels.map((each) => (
+        <li key={each} class="p-key">
+          <Swatch kind="kernel" kernelClass={each} theme={theme} neutral={neutral} />{neutral ? "kernel" : `kernel: ${kernelClasses[each]}`}
+        </li>
       ))}
     </ul>
   );
 }
 
-function Swatch({ kind, theme, neutral }: { kind: string; theme: Theme; neutral: boolean }) {
+function Swatch({ kind, kernelClass, theme, neutral }: { kind: string; kernelClass: number; theme: Theme; neutral: boolean }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useLayoutEffect(() => {
     const context = canvas.current && prepare(canvas.current, 16, 12, theme.printing);
-    if (!context) return;
-    const look = lookOf(kind, "");
-    const [fill, ink] = neutral ? [cssColour(theme.diverging.none), textOn(theme.diverging.none)] : [fillOf(look, theme), textOf(look, theme)];
-    fillArea(context, { x: 0, y: 0, width: 16, height: 12 }, fill, look.pattern, ink);
-  }, [kind, theme, neutral]);
+    const fill = neutral ? cssColour(theme.diverging.none) : fillOf(kind, "", kernelClass, theme);
+    if (context) fillArea(context, { x: 0, y: 0, width: 16, height: 12 }, fill, lookOf(kind).pattern, textOn(parseColour(fill)));
+  }, [kind, kernelClass, theme, neutral]);
   return <canvas ref={canvas} style={{ width: "16px", height: "12px" }} aria-hidden="true" />;
 }
 
@@ -82,14 +88,14 @@ export function drawFlame(context: CanvasRenderingContext2D, tree: Tree, boxes: 
 }
 
 function drawBox(context: CanvasRenderingContext2D, tree: Tree, { node, x, width, depth }: Box, style: FlameStyle): void {
-  const look = lookOf(tree.kinds[node]!, tree.names[node]!);
+  const look = lookOf(tree.kinds[node]!);
   const [y, height] = [depth * rowHeight, rowHeight - 1];
   const wide = width > 3 ? width - 0.75 : width;
   const colour = style.change ? changeColour(node, style.change, style.theme) : null;
-  const text = colour ? colour.text : textOf(look, style.theme);
+  const fill = colour ? colour.fill : fillOf(tree.kinds[node]!, tree.names[node]!, tree.classes[node]!, style.theme);
+  const text = colour ? colour.text : textOn(parseColour(fill));
   const dimmed = (style.found && !style.found.has(node)) || tree.depth[node]! < tree.depth[style.zoomed]!;
   context.globalAlpha = dimmed ? 0.35 : 1;
-  const fill = colour ? colour.fill : fillOf(look, style.theme);
   fillArea(context, { x, y, width: wide, height }, fill, look.pattern, text);
   const name = width > 26 ? shorten(labelOf(tree, node), width - 8, fontSize) : "";
   if (name !== "") {

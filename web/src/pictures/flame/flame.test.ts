@@ -177,7 +177,7 @@ describe("change", () => {
 
 it("kinds differ in colour or pattern", () => {
   const kinds = ["python", "native", "range", "module", "kernel", "copy", "other"];
-  const looks = kinds.map((kind) => lookOf(kind, ""));
-  expect(new Set(looks.map((look) => `${look.category} ${look.pattern}`)).size).toBe(kinds.length);
-  expect(kindNames(["kernel", "root", "python", "kernel"])).toEqual(["python", "kernel"]);
+  const looks = kinds.map((kind) => lookOf(kind));
+  expect(new Set(looks.map((look) => `${look.colour} ${look.pattern}`)).size).toBe(kinds.length);
+  expect(kindNames(["kernel", "root", "native", "python", "kernel"])).toEqual(["python", "native"]);
 });

@@ -3,11 +3,17 @@ import { type Flame, type FlameDiff, flameWeights } from "../../data";
 import { change, inUnit, visible } from "../../text";
 import type { Pattern, Theme } from "../canvas";
 import { stageCategory } from "../drawing";
+import { classOf } from "../timeline/gaps";
 import type { Change } from "./draw";
 import { hasLayers, ofStage, stagesOf, unfolded, type Weighted } from "./shape";
 
-export interface Columns { names: string[]; short_names?: (string | null)[]; parent: number[]; name: number[]; kind: number[] }
-export interface Tree { parent: Int32Array; children: number[][]; names: string[]; shortNames: string[]; kinds: string[]; depth: Int32Array }
+export interface Columns {
+  names: string[]; short_names?: (string | null)[]; classes?: (string | null)[]; parent: number[]; name: number[]; kind: number[];
+}
+export interface Tree {
+  parent: Int32Array; children: number[][]; depth: Int32Array; names: string[]; shortNames: string[]; kinds: string[];
+  classes: number[];  // of kernels: timeline/gaps.ts; -1 of other frames
+}
 
 // Node 0 is the root. Where the data have several, they get one above them; `shift` is then 1.
 export interface Rooted { tree: Tree; shift: 0 | 1 }
@@ -20,12 +26,14 @@ export function treeOf(columns: Columns, shown: (text: string) => string): Roote
   const tree: Tree = {
     parent: new Int32Array(count).fill(-1), children: Array.from({ length: count }, () => []), depth: new Int32Array(count),
     names: new Array<string>(count).fill("all"), shortNames: new Array<string>(count).fill(""), kinds: new Array<string>(count).fill("root"),
+    classes: new Array<number>(count).fill(-1),
   };
   for (let from = 0; from < columns.parent.length; ++from) {
     const node = from + shift, parent = columns.parent[from]! + shift;
     tree.names[node] = label[columns.name[from]!] ?? "";
     tree.shortNames[node] = shown(columns.short_names?.[columns.name[from]!] ?? "");
     tree.kinds[node] = label[columns.kind[from]!] ?? "";
+    if (tree.kinds[node] === "kernel") tree.classes[node] = classOf(columns.classes?.[columns.name[from]!]);
     if (parent < 0 || parent >= node) continue;  // parents come first
     tree.parent[node] = parent;
     tree.children[parent]!.push(node);
@@ -215,32 +223,35 @@ export function nodeAtPath(tree: Tree, path: string[]): number {
   return at;
 }
 
-// How the kinds of frames look: colour and pattern, so that neither is needed alone.
-export interface Look { category: number; pattern: Pattern; name: string }  // category -1: the colour of nothing special
+// How the kinds of frames look: colour and pattern, so that neither is needed alone. Stages have the colours that they
+// have everywhere, kernels those of their classes.
+export interface Look { colour: string; pattern: Pattern; name: string }  // colour: a key of the theme's kinds; "" nothing special
 
 const looks: Record<string, Look> = {
-  root: { category: -1, pattern: "plain", name: "all" },
-  stage: { category: 0, pattern: "plain", name: "stage" },
-  python: { category: 3, pattern: "plain", name: "Python function" },
-  native: { category: 5, pattern: "hatched", name: "native function" },
-  range: { category: 2, pattern: "dotted", name: "range" },
-  module: { category: 2, pattern: "plain", name: "module" },
-  layer: { category: 2, pattern: "plain", name: "layer" },
-  kernel: { category: 1, pattern: "underlined", name: "kernel" },
-  copy: { category: 6, pattern: "underlined", name: "copy" },
-  other: { category: 7, pattern: "crossed", name: "frames too small to draw" },
+  root: { colour: "", pattern: "plain", name: "all" },
+  stage: { colour: "", pattern: "plain", name: "stage" },
+  python: { colour: "python", pattern: "plain", name: "Python function" },
+  native: { colour: "native", pattern: "hatched", name: "native function" },
+  range: { colour: "range", pattern: "dotted", name: "range" },
+  module: { colour: "module", pattern: "plain", name: "module" },
+  layer: { colour: "range", pattern: "plain", name: "layer" },
+  kernel: { colour: "", pattern: "underlined", name: "kernel" },
+  copy: { colour: "copy", pattern: "underlined", name: "copy" },
+  other: { colour: "other", pattern: "crossed", name: "frames too small to draw" },
 };
 
-export function lookOf(kind: string, name: string): Look {
-  const look = looks[kind] ?? { category: 7, pattern: "plain" as const, name: kind };
-  return kind === "stage" ? { ...look, category: stageCategory(name) } : look;
-}
+export const lookOf = (kind: string): Look => looks[kind] ?? { colour: "other", pattern: "plain", name: kind };
 
-// For the legend: stages stand under their names, in colours of their own.
+// For the legend: stages stand under their names, in colours of their own; kernels by class.
 export const kindNames = (kinds: Iterable<string>): string[] => {
   const order = Object.keys(looks);
-  return [...new Set(kinds)].filter((kind) => kind !== "root" && kind !== "stage").sort((a, b) => order.indexOf(a) - order.indexOf(b));
+  return [...new Set(kinds)].filter((kind) => !["root", "stage", "kernel"].includes(kind)).sort((a, b) => order.indexOf(a) - order.indexOf(b));
 };
 
-export const fillOf = (look: Look, theme: Theme): string => (look.category < 0 ? theme.idle : theme.categories[look.category]!);
-export const textOf = (look: Look, theme: Theme): string => (look.category < 0 ? theme.text : theme.onCategories[look.category]!);
+export const outsideStages = "outside stages";
+
+export function fillOf(kind: string, name: string, kernelClass: number, theme: Theme): string {
+  if (kind === "stage" && name !== outsideStages) return theme.categories[stageCategory(name)]!;
+  if (kind === "kernel") return theme.classes[Math.max(0, kernelClass)]!;
+  return theme.kinds[lookOf(kind).colour] ?? theme.idle;
+}

@@ -6,8 +6,9 @@ import type { Columns, Tree, Weights } from "./model";
 // Columns with any number of weights, parents before children.
 export interface Weighted extends Columns { self: number[][] }
 
-const emptyLike = ({ names, short_names, self }: Weighted): Weighted => (
-  { names: [...names], short_names: [...(short_names ?? [])], parent: [], name: [], kind: [], self: self.map(() => []) });
+const emptyLike = ({ names, short_names, classes, self }: Weighted): Weighted => (
+  { names: [...names], short_names: [...(short_names ?? [])], classes: [...(classes ?? [])],
+    parent: [], name: [], kind: [], self: self.map(() => []) });
 
 function push(to: Weighted, parent: number, name: number, kind: number, self: (weight: number) => number): number {
   to.parent.push(parent);
@@ -21,6 +22,7 @@ function numberOf(columns: Weighted, text: string): number {
   const known = columns.names.indexOf(text);
   if (known >= 0) return known;
   columns.short_names?.push(null);
+  columns.classes?.push(null);
   return columns.names.push(text) - 1;
 }
 
@@ -107,7 +109,7 @@ export function unfolded(columns: Weighted, layers: FlameLayers): Weighted {
 
 // A tree that grows by names: the same name and kind in the same place is one node.
 class Growing {
-  tree = { parent: [-1], names: [""], shortNames: [""], kinds: [""] };
+  tree = { parent: [-1], names: [""], shortNames: [""], kinds: [""], classes: [-1] };
   self = [0];
   private places = new Map<string, number>();
   constructor(tree: Tree, node: number) { this.name(0, tree, node); }
@@ -115,6 +117,7 @@ class Growing {
     this.tree.names[at] = tree.names[node]!;
     this.tree.shortNames[at] = tree.shortNames[node]!;
     this.tree.kinds[at] = tree.kinds[node]!;
+    this.tree.classes[at] = tree.classes[node]!;
   }
   child(parent: number, tree: Tree, node: number): number {
     const key = `${parent} ${tree.kinds[node]} ${tree.names[node]}`;

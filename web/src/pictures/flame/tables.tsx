@@ -17,7 +17,7 @@ function Top({ model, weight, side, zoomed }: FlameTablesProps) {
   const { tree } = model, weights = model.weights(weight, side), unit = weightUnits[weight]!, all = weights.total[0]!;
   const rows = (by: "self" | "total") => byName(tree, weights, zoomed).filter((row) => row.kind !== "root" && row[by] > 0)
     .sort((a, b) => b[by] - a[by]).slice(0, most)
-    .map((row) => ({ ...row, name: clipped(row.name), kind: lookOf(row.kind, row.name).name, self_share: row.self / all,
+    .map((row) => ({ ...row, name: clipped(row.name), kind: lookOf(row.kind).name, self_share: row.self / all,
                      total_share: row.total / all }));
   const columns: Column[] = [...frameColumns, column("measure", "self", "self", "", { unit }), column("share", "self of all", "self_share"),
     column("measure", "total", "total", "", { unit }), column("share", "total of all", "total_share")];
@@ -44,7 +44,7 @@ function ChangeTable({ model, weight }: FlameTablesProps) {
   const rows = () => Array.from(before, (_, node) => node)
     .filter((node) => relativeChange(before[node]!, after[node]!) !== 0)
     .sort((a, b) => Math.abs(after[b]! - before[b]!) - Math.abs(after[a]! - before[a]!)).slice(0, most)
-    .map((node) => ({ name: path(node), kind: lookOf(tree.kinds[node]!, "").name, before: before[node]!, after: after[node]!,
+    .map((node) => ({ name: path(node), kind: lookOf(tree.kinds[node]!).name, before: before[node]!, after: after[node]!,
                       change: after[node]! - before[node]!, relative: changed(before[node]!, after[node]!) }));
   const columns = [...frameColumns, ...["before", "after", "change"].map((key) => column("measure", key, key, "", { unit })),
                    column("share", "relative", "relative")];

@@ -113,7 +113,7 @@ export function FlameView({ model, path, shape, onShape, choices, query, onQuery
         )}
         {!both && isFolded(chosen) && <button type="button" onClick={() => onShape({ ...shape, layers: true })}>unfold its layers</button>}
       </p>
-      {theme && <KindLegend kinds={tree.kinds} theme={theme} neutral={change !== null} />}
+      {theme && <KindLegend tree={tree} theme={theme} neutral={change !== null} />}
       {change && <ChangeLegend full={change.full} />}
       <p class="p-muted">
         {choices.wrappers > 0 && (shape.wrappers ? "Framework wrappers are shown. " : `${plural(choices.wrappers, "framework wrapper")} hidden. `)}
@@ -125,7 +125,7 @@ export function FlameView({ model, path, shape, onShape, choices, query, onQuery
   );
 }
 
-const frameName = (name: string, kind: string): string => (kind === "" ? name : `${clipped(name)}, ${lookOf(kind, name).name}`);
+const frameName = (name: string, kind: string): string => (kind === "" ? name : `${clipped(name)}, ${lookOf(kind).name}`);
 
 function frameText({ tree, weights: { self, total } }: { tree: Grown["tree"]; weights: Weights }, node: number, all: number, weight: number): string {
   const unit = weightUnits[weight]!, share = all > 0 ? `, ${percent(total[node]! / all)} of all` : "";

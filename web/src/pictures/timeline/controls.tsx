@@ -1,7 +1,7 @@
 import { useMemo } from "preact/hooks";
 import type { LaneKind, StepDetail } from "../../data";
 import { column, DataTable } from "../../table";
-import { clipped, count, moment, percent, time, visible } from "../../text";
+import { clipped, count, moment, percent, plural, time, visible } from "../../text";
 import { categoryVariable, type Range, stageCategory } from "../drawing";
 import type { ColourBy } from "./draw";
 import { classOf, classVariable, gaps, kernelClasses } from "./gaps";
@@ -86,11 +86,12 @@ const isMedian = (detail: StepDetail): boolean => (detail.which ?? "median") ===
 
 interface StatusProps {
   where: string;  // a step that is in view as a whole
+  empty: number;  // lanes that have nothing in the window
   window: Range; whole: number; parts: Segment[]; lanes: LaneRow[]; live: boolean; loading: boolean; error: string;
 }
 
 // What is in view and how exact it is.
-export function Status({ where, window, whole, parts, lanes, live, loading, error }: StatusProps) {
+export function Status({ where, empty, window, whole, parts, lanes, live, loading, error }: StatusProps) {
   const events = lanes.filter((row) => row.lane.kind !== "idle").map((row) => row.key);  // gaps are none
   const { shown, all, mergedNs } = useMemo(() => resolution(parts, events), [parts, lanes]);
   const span = window[1] - window[0];
@@ -101,6 +102,7 @@ export function Status({ where, window, whole, parts, lanes, live, loading, erro
       {shown < all && <>, drawn as {count(shown)}: what is closer than {time(mergedNs)} is merged
         {live ? "; zoom in to see it" : <>; single kernels are here only
           for the steps named above, <code>llmprof view</code> has all</>}</>}.
+      {empty > 0 && ` ${plural(empty, "lane")} with nothing in this window ${empty === 1 ? "is" : "are"} not shown.`}
       {loading && " Asking for details …"}
       {error !== "" && <span role="alert"> No details: {error}</span>}
       <details class="p-noprint">

@@ -3,7 +3,7 @@
 import type { Curve, Lane, LaneKind, Timeline } from "../../data";
 import { visible } from "../../text";
 import { nameCategory, type Range, stageCategory, firstAbove } from "../drawing";
-import { curveKey } from "./draw";
+import { curveKey, curveOf, readingAt } from "./draw";
 import { classOf, gapOf } from "./gaps";
 
 export interface Patch {
@@ -272,6 +272,21 @@ export function rowsOf(patches: Patch[]): Group[] {
   }
   for (const group of groups.values()) group.lanes.sort((a, b) => kindOrder.indexOf(a.lane.kind) - kindOrder.indexOf(b.lane.kind));
   return [...groups.values()].sort((a, b) => groupRank(a) - groupRank(b));
+}
+
+// Without lanes and readings that have nothing in the window; the lane in use stays.
+export function inWindow(groups: Group[], parts: Segment[], curveParts: Segment[], used: string | undefined): Group[] {
+  const hasSlices = ({ key }: LaneRow) => key === used || parts.some(({ from, to, patch }) => {
+    const columns = patch.lanes.get(key), [first, last] = columns ? visibleRange(columns, from, to) : [0, 0];
+    return last > first;
+  });
+  const hasReadings = ({ key }: CurveRow) => curveParts.some(({ from, to, patch }) => {
+    const curve = curveOf(patch, key);
+    return curve !== undefined && readingAt(curve, patch.from, to) + 1 > Math.max(0, readingAt(curve, patch.from, from)) &&
+      (curve.ts[curve.ts.length - 1] ?? -1) + patch.from > from;
+  });
+  return groups.map((group) => ({ ...group, lanes: group.lanes.filter(hasSlices), curves: group.curves.filter(hasReadings) }))
+    .filter((group) => group.lanes.length + group.curves.length > 0);
 }
 
 // Stages above everything, what has only readings below.

@@ -5,7 +5,7 @@ import type { Lane, RunData, Timeline } from "../../data";
 import { around, askFor, fit, leastSpanNs, pan, pinch, serves, zoom } from "./input";
 import { axisTicks, shortLabel } from "./lanes";
 import {
-  coarseFirst, factsOf, findSlices, laneKey, laneTotal, makePatch, matches, nameTotals, neighbour, resolution, segments,
+  coarseFirst, factsOf, findSlices, inWindow, laneKey, laneTotal, makePatch, matches, nameTotals, neighbour, resolution, segments,
   rowsOf, sliceAt, stagePlaces, visibleRange,
 } from "./patches";
 import { gapOf, gaps } from "./gaps";
@@ -133,6 +133,13 @@ describe("a selected part of the time", () => {
     expect(sum([[0, 33], [33, 70], [70, 200]])).toBeCloseTo(sum([[0, 200]]));
   });
   it("an unknown cause of a gap is called unknown", () => expect(gaps[gapOf("the moon")]!.name).toBe("GPU idle, cause unknown"));
+});
+
+it("lanes with nothing in the window are left out, but not the one in use", () => {
+  const lanes = (range: Range, used?: string) => inWindow(rowsOf([overview]), segments([overview], range), [], used).flatMap((group) => group.lanes);
+  expect(lanes([0, 1000])).toHaveLength(1);
+  expect(lanes([450, 550])).toHaveLength(0);
+  expect(lanes([450, 550], key)).toHaveLength(1);
 });
 
 describe("where the timeline opens", () => {

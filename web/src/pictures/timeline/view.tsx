@@ -8,7 +8,7 @@ import { inWords, Legend, SliceText, Status, TimelineTables, Toolbar } from "./c
 import type { ColourBy } from "./draw";
 import { around, fit, type Load, pan, useGestures, useHoverKeys, useKeys, usePatches, zoom } from "./input";
 import { Lanes, Minimap } from "./lanes";
-import { factsOf, findSlices, matches, type Patch, rowsOf, segments, sliceAt, type SliceRef, stagePlaces, windowOf } from "./patches";
+import { factsOf, findSlices, inWindow, matches, type Patch, rowsOf, segments, sliceAt, type SliceRef, stagePlaces, windowOf } from "./patches";
 import { selectionOf } from "./selection";
 import { SelectionSums } from "./sums";
 
@@ -66,7 +66,11 @@ export function TimelineView({ run, load }: { run: RunData; load: Load }) {
   const parts = useMemo(() => segments(patches, window), [patches, window[0], window[1]]);
   const curveParts = useMemo(() => segments(patches.filter((patch) => patch.timeline.curves.length > 0), window), [patches, parts]);
   const groups = useMemo(() => rowsOf(patches), [patches]);
-  const lanes = useMemo(() => groups.flatMap((group) => group.lanes), [groups]);
+  const used = element?.contains(document.activeElement) ? (document.activeElement as HTMLElement).dataset["lane"] : undefined;
+  const filled = useMemo(() => inWindow(groups, parts, curveParts, used), [groups, parts, curveParts, used]);
+  const lanes = useMemo(() => filled.flatMap((group) => group.lanes), [filled]);
+  const empty = groups.reduce((sum, group) => sum + group.lanes.length + group.curves.length, 0) -
+    filled.reduce((sum, group) => sum + group.lanes.length + group.curves.length, 0);
   const found = useMemo(
     () => (query.trim() === "" ? null : new Map<Patch, Uint8Array>(patches.map((patch) => [patch, matches(patch.names, query)]))),
     [patches, query]);
@@ -114,7 +118,7 @@ export function TimelineView({ run, load }: { run: RunData; load: Load }) {
           <div style={{ marginLeft: `${labelWidth + 1}px` }}>
             <Minimap overview={patches[0]!} window={window} width={width} theme={theme} onWindow={move} />
           </div>
-          <Lanes groups={groups} parts={parts} curveParts={curveParts} labelWidth={labelWidth} mark={gestures.mark} selection={selection}
+          <Lanes groups={filled} parts={parts} curveParts={curveParts} labelWidth={labelWidth} mark={gestures.mark} selection={selection}
                  style={{ window, width, height: 0, theme, colourBy, found, selected }} onKeyDown={onKeyDown}
                  handlers={{ ...gestures.handlers, onPointerMove: showTip, onPointerLeave: () => setHover(null) }} />
         </>
@@ -128,7 +132,7 @@ export function TimelineView({ run, load }: { run: RunData; load: Load }) {
           : <span class="p-muted">Click a slice for its details, click it again to zoom to it. Drag to sum up a part of the time.</span>}
       </p>
       <Status where={places.details.find(({ at }) => at[0] === window[0] && at[1] === window[1])?.text ?? ""}
-              window={window} whole={limits[1]} parts={parts} lanes={lanes} live={load !== null} loading={loading} error={error} />
+              empty={empty} window={window} whole={limits[1]} parts={parts} lanes={lanes} live={load !== null} loading={loading} error={error} />
       <p class="p-spoken" aria-live="polite">
         {facts ? inWords(facts) : `window from ${time(window[0])} to ${time(window[1])}`}
       </p>
