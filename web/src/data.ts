@@ -115,6 +115,14 @@ export const list = (value: unknown): Row[] => (Array.isArray(value) ? (value as
 
 export const onGpu = (report: Report): boolean => list(report["devices"])[0]?.["kind"] === "gpu";
 
+// Stages by the time that they take once the program is warm: steps times their median. What comes before the work
+// (loading, warm-up, compilation) is never foremost.
+export function byWarmTime(report: Report): Row[] {
+  const before = ["load", "warm-up", "compile"];
+  const warm = (stage: Row): number => (before.includes(stage["name"]) ? -1 : (stage["steps"] ?? 0) * (stage["step_p50_ns"] ?? 0));
+  return [...list(report["stages"])].sort((a, b) => warm(b) - warm(a));
+}
+
 // The stage that most people come for.
 export function mainStage(names: string[]): string | undefined {
   return ["decode", "forward", "prefill"].find((name) => names.includes(name)) ?? names[0];

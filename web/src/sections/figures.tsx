@@ -1,5 +1,5 @@
 // The key figures of a run in one strip; only what is known.
-import { list, type Report, type Row } from "../data";
+import { byWarmTime, list, type Report, type Row } from "../data";
 import { shown } from "../parts";
 import { bytesText, count, shareText, timeText } from "../text";
 
@@ -8,13 +8,7 @@ export interface Figure { name: string; value: string; of: string; meaning: stri
 const leastConfidence = 0.6;  // below, a stage is a guess
 
 const known = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value);
-const warmTime = (stage: Row): number => (stage["steps_ns"] ?? stage["time_ns"] ?? 0) - (stage["warm_up_ns"] ?? 0);
-
-// The stage that the efficiency is told of: decode, else the one that takes most time once the program is warm.
-export function dominantStage(report: Report): Row | undefined {
-  const stages = list(report["stages"]).filter((stage) => (stage["confidence"] ?? 1) >= leastConfidence);
-  return stages.find((stage) => stage["name"] === "decode") ?? [...stages].sort((a, b) => warmTime(b) - warmTime(a))[0];
-}
+const isFact = (stage: Row): boolean => (stage["confidence"] ?? 1) >= leastConfidence;
 
 function measure(report: Report, name: string): number | null {
   return list(report["measures"]).find((each) => each["name"] === name)?.["value"] ?? null;
@@ -34,19 +28,19 @@ export function keyFigures(report: Report): Figure[] {
   };
   const rate = (value: number) => count(value);
   add("Wall time", report["life"]?.["time_ns"] ?? report["coverage"]?.["wall_ns"], timeText, "", "from the start of the program to its end");
-  const stage = dominantStage(report), training = trainingStep(report);
+  const stages = byWarmTime(report).filter(isFact), stage = stages[0], training = trainingStep(report);
   if (training) {
     add("Step", training.ns, timeText, "median", "median duration of a training step, without the first");
     if (training.tokens > 0)
       add("Tokens/s", (training.tokens / training.ns) * 1e9, rate, "median step", "tokens of the median training step by its duration");
   }
   if (stage) {
-    const name = shown(stage["name"]), first = list(report["stages"]).find((each) => known(each["ttft_ns"]));
+    const name = shown(stage["name"]), of = (key: string): unknown => stages.find((each) => known(each[key]))?.[key];
     if (!training) {
       add("Tokens/s", stage["tokens_per_s"], rate, name, "tokens per second of this stage, without warm-up");
-      add("TTFT", first?.["ttft_ns"], timeText, "median", "time to first token");
-      add("TPOT", stage["tpot_p50_ns"], timeText, "median", "time per output token");
-      if (!known(stage["tpot_p50_ns"])) add("Step", stage["step_p50_ns"], timeText, `${name}, median`, "median duration of a step of this stage");
+      add("TTFT", of("ttft_ns"), timeText, "median", "time to first token");
+      add("TPOT", of("tpot_p50_ns"), timeText, "median", "time per output token");
+      if (!known(of("tpot_p50_ns"))) add("Step", stage["step_p50_ns"], timeText, `${name}, median`, "median duration of a step of this stage");
     }
     add("MFU", stage["mfu"], shareText, name, "model FLOPs by time, of the device's peak (Stages has the denominator)");
     add("MBU", stage["mbu"], shareText, name, "bytes that must move by time, of the device's peak bandwidth");

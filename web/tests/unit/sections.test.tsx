@@ -52,8 +52,8 @@ describe("the head of the page", () => {
 });
 
 describe("the key figures", () => {
-  const decode = { name: "decode", confidence: 0.9, time_ns: 2e9, tokens_per_s: 490.4, tpot_p50_ns: 2.04e6, mfu: 0.012, mbu: 0.254, busy: 0.49 };
-  const prefill = { name: "prefill", confidence: 0.9, time_ns: 9e9, ttft_ns: 1e7, mfu: 0.5 };
+  const decode = { name: "decode", confidence: 0.9, steps: 500, step_p50_ns: 2e6, tokens_per_s: 490.4, tpot_p50_ns: 2.04e6, mfu: 0.012, mbu: 0.254, busy: 0.49 };
+  const prefill = { name: "prefill", confidence: 0.9, steps: 5, step_p50_ns: 1e7, time_ns: 9e9, ttft_ns: 1e7, mfu: 0.5 };
   const texts = (report: Report) => keyFigures(report).map(({ name, value, of }) => `${name} ${value} ${of}`.trim());
   it("are those of decode, with time to first token", () => {
     expect(texts({ life: { time_ns: 4.56e9 }, devices: [{ kind: "gpu" }], stages: [prefill, decode],

@@ -98,7 +98,7 @@ function drawBox(context: CanvasRenderingContext2D, tree: Tree, { node, x, width
   context.globalAlpha = dimmed ? 0.35 : 1;
   fillArea(context, { x, y, width: wide, height }, fill, look.pattern, text);
   const name = width > 26 ? shorten(labelOf(tree, node), width - 8, fontSize) : "";
-  if (name !== "") {
+  if (name !== "" && context.measureText(name).width <= width - 4) {
     context.fillStyle = fill;  // the pattern stays out of the text
     if (look.pattern !== "plain") context.fillRect(x + 2, y + 2, Math.min(wide - 4, context.measureText(name).width + 4), height - 5);
     context.globalAlpha = 1;

@@ -109,7 +109,7 @@ function sliceText(patch: Patch, { lane }: PatchLane, index: number): string {
 function write(context: CanvasRenderingContext2D, text: string, [x, end]: Range, category: number, style: LaneStyle): void {
   const left = Math.max(x, 0), right = Math.min(end, style.width);
   const short = shorten(text, right - left - 6, fontSize);
-  if (short === "") return;
+  if (short === "" || context.measureText(short).width > right - left - 3) return;
   context.fillStyle = category === noStage ? style.theme.surface : textOn(parseColour(colourOf(category, style.theme)));
   context.fillText(short, left + 3, style.height / 2 + 0.5);
 }

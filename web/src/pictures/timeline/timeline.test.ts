@@ -150,9 +150,10 @@ describe("where the timeline opens", () => {
     details: [detail("prefill", "median", [1000, 1100]), detail("decode", "median", [1500, 1520]), detail("decode", "slowest", [1700, 1790])],
   }) as unknown as RunData;
   it("on the median step of the stage with most time, warm-up apart", () => {
-    const stages = [{ name: "prefill", steps_ns: 900, warm_up_ns: 850 }, { name: "decode", steps_ns: 500, warm_up_ns: 0 }];
+    const stages = [{ name: "load", steps: 1, step_p50_ns: 9000 }, { name: "prefill", steps: 2, step_p50_ns: 100, time_ns: 900 },
+                    { name: "decode", steps: 50, step_p50_ns: 20, time_ns: 800 }];
     expect(firstPlaces(run(stages)).first).toEqual([500, 520]);
-    expect(firstPlaces(run([{ name: "prefill", time_ns: 900 }, { name: "decode", time_ns: 500 }])).first).toEqual([0, 100]);
+    expect(firstPlaces(run(stages.slice(0, 2))).first).toEqual([0, 100]);
   });
   it("on the whole run where no step is known", () => {
     expect(firstPlaces({ ...run([]), details: [] }).first).toBeNull();

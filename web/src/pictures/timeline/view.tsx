@@ -1,6 +1,6 @@
 // The run over time, with zoom: docs/format/page.md says where the lanes come from.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { list, type Row, type RunData, type Source, type StepDetail } from "../../data";
+import { byWarmTime, type RunData, type Source, type StepDetail } from "../../data";
 import { time, visible } from "../../text";
 import { Tip, useTheme, useWidth } from "../canvas";
 import { clamp, type Range } from "../drawing";
@@ -35,9 +35,7 @@ const windowOfDetail = (run: RunData, { timeline }: StepDetail): Range => (
 // Single steps that are known in full, and the one to begin with: of median duration, of the stage that takes most time.
 export function firstPlaces(run: RunData): { first: Range | null; details: { at: Range; text: string }[] } {
   const details = run.details ?? [], medians = details.filter((detail) => (detail.which ?? "median") === "median");
-  const warm = (stage: Row) => (stage["steps_ns"] ?? stage["time_ns"] ?? 0) - (stage["warm_up_ns"] ?? 0);
-  const busiest = [...list(run.report["stages"])].sort((a, b) => warm(b) - warm(a))
-    .map((stage) => medians.find((detail) => detail.stage === stage["name"]));
+  const busiest = byWarmTime(run.report).map((stage) => medians.find((detail) => detail.stage === stage["name"]));
   const chosen = busiest.find((detail) => detail) ?? medians[0];
   return {
     first: chosen ? windowOfDetail(run, chosen) : null,
