@@ -72,6 +72,17 @@ export function shorten(text: string, width: number, fontSize: number): string {
   return fits < 3 ? "" : `${text.slice(0, fits - 1)}…`;
 }
 
+// As much of a text as fits, measured; "" where that is hardly anything.
+export function fitted(context: CanvasRenderingContext2D, text: string, width: number, fontSize: number): string {
+  let room = width;
+  for (let tries = 0; tries < 4; ++tries) {
+    const short = shorten(text, room, fontSize), wide = context.measureText(short).width;
+    if (wide <= width) return short;
+    room *= (0.97 * width) / wide;
+  }
+  return "";
+}
+
 // Colours of the page for what is drawn on a canvas, which knows no style sheet: read from the custom properties of
 // pictures.css, again whenever light turns dark, or the page is printed.
 export interface Theme {

@@ -1,7 +1,7 @@
 // The boxes of a flame graph on a canvas, and what their colours mean.
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { percent } from "../../text";
-import { fillArea, prepare, shorten, type Theme } from "../canvas";
+import { fillArea, fitted, prepare, type Theme } from "../canvas";
 import { cssColour, divergingColour, parseColour, textOn } from "../drawing";
 import { kernelClasses } from "../timeline/gaps";
 import { type Box, boxAt, fillOf, kindNames, layout, lookOf, relativeChange, type Tree } from "./model";
@@ -35,12 +35,13 @@ export function FlameCanvas({ tree, total, width, zoomed, focused, theme, found,
 }
 
 // neutral: colours say something else, kinds differ by pattern only.
-export function KindLegend({ tree, theme, neutral }: { tree: Tree; theme: Theme; neutral: boolean }) {
-  const classes = [...new Set(tree.classes)].filter((each) => each >= 0).sort((a, b) => a - b);
+export function KindLegend({ tree, total, theme, neutral }: { tree: Tree; total: Float64Array; theme: Theme; neutral: boolean }) {
+  const weighs = (_: unknown, node: number): boolean => total[node]! > 0;
+  const classes = [...new Set(tree.classes.filter(weighs))].filter((each) => each >= 0).sort((a, b) => a - b);
   const kernels = neutral ? classes.slice(0, 1) : classes;  // without colours they look alike
   return (
     <ul class="p-legend" aria-label="kinds of frames">
-      {kindNames(tree.kinds).map((kind) => (
+      {kindNames(tree.kinds.filter(weighs)).map((kind) => (
         <li key={kind} class="p-key"><Swatch kind={kind} kernelClass={-1} theme={theme} neutral={neutral} />{lookOf(kind).name}</li>
       ))}
       {kernels.map((each) => (
@@ -97,8 +98,8 @@ function drawBox(context: CanvasRenderingContext2D, tree: Tree, { node, x, width
   const dimmed = (style.found && !style.found.has(node)) || tree.depth[node]! < tree.depth[style.zoomed]!;
   context.globalAlpha = dimmed ? 0.35 : 1;
   fillArea(context, { x, y, width: wide, height }, fill, look.pattern, text);
-  const name = width > 26 ? shorten(labelOf(tree, node), width - 8, fontSize) : "";
-  if (name !== "" && context.measureText(name).width <= width - 4) {
+  const name = width > 26 ? fitted(context, labelOf(tree, node), width - 8, fontSize) : "";
+  if (name !== "") {
     context.fillStyle = fill;  // the pattern stays out of the text
     if (look.pattern !== "plain") context.fillRect(x + 2, y + 2, Math.min(wide - 4, context.measureText(name).width + 4), height - 5);
     context.globalAlpha = 1;

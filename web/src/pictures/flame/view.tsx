@@ -113,7 +113,7 @@ export function FlameView({ model, path, shape, onShape, choices, query, onQuery
         )}
         {!both && isFolded(chosen) && <button type="button" onClick={() => onShape({ ...shape, layers: true })}>unfold its layers</button>}
       </p>
-      {theme && <KindLegend tree={tree} theme={theme} neutral={change !== null} />}
+      {theme && <KindLegend tree={tree} total={total} theme={theme} neutral={change !== null} />}
       {change && <ChangeLegend full={change.full} />}
       <p class="p-muted">
         {choices.wrappers > 0 && (shape.wrappers ? "Framework wrappers are shown. " : `${plural(choices.wrappers, "framework wrapper")} hidden. `)}

@@ -1,7 +1,7 @@
 // Slices of a lane on its canvas. What is thinner than a pixel is added up per pixel, so that the cost is bounded by
 // the width of the picture and a look at each slice in view.
 import type { Curve } from "../../data";
-import { patternOf, shorten, type Theme } from "../canvas";
+import { fitted, patternOf, type Theme } from "../canvas";
 import { firstAbove, parseColour, type Range, textOn } from "../drawing";
 import { type Patch, type PatchLane, type Segment, type SliceRef, visibleRange } from "./patches";
 
@@ -108,8 +108,8 @@ function sliceText(patch: Patch, { lane }: PatchLane, index: number): string {
 
 function write(context: CanvasRenderingContext2D, text: string, [x, end]: Range, category: number, style: LaneStyle): void {
   const left = Math.max(x, 0), right = Math.min(end, style.width);
-  const short = shorten(text, right - left - 6, fontSize);
-  if (short === "" || context.measureText(short).width > right - left - 3) return;
+  const short = fitted(context, text, right - left - 6, fontSize);
+  if (short === "") return;
   context.fillStyle = category === noStage ? style.theme.surface : textOn(parseColour(colourOf(category, style.theme)));
   context.fillText(short, left + 3, style.height / 2 + 0.5);
 }
