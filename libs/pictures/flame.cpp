@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "base/numbers.h"
 #include "base/strings.h"
 #include "exporters/stacks.h"
 #include "pictures/flame_tree.h"
+#include "pictures/flame_wrappers.h"
 #include "trace/chunk_row.h"
 
 namespace llmprof::pictures {
@@ -36,7 +38,7 @@ class Paths {
   Result<void> add_samples();
   Result<void> add_ranges();
   Result<void> add_bytes();
-  const FlameTree& tree() const { return tree_; }
+  FlameTree& tree() { return tree_; }
   bool saw_launch_stacks() const { return saw_launch_stacks_; }
 
  private:
@@ -49,31 +51,40 @@ class Paths {
   }
   std::int32_t stack(std::int32_t node, std::int64_t stack_id) {
     std::string_view library;  // of the frame before, if that has no name
-    for (const exporters::Frame* frame : stacks_.frames(stack_id)) {
+    const std::vector<const exporters::Frame*> frames = stacks_.frames(stack_id);
+    for (const exporters::Frame* frame : frames) {
+      const bool wrapper = is_wrapper(*frame, frame == frames.back());
       const std::size_t address = frame->name.find("+0x");
       if (address == std::string::npos) {
-        node = tree_.child(node, title(*frame), frame->kind == "python" ? "python" : "native");
+        node = tree_.child(node, title(*frame), frame->kind == "python" ? "python" : "native", wrapper);
         library = {};
         continue;
       }
       // Addresses in a library without names of functions tell nothing apart: one node for what calls itself there.
       const std::string_view here = std::string_view(frame->name).substr(0, address);
-      if (here != library) node = tree_.child(node, here, "native");
+      if (here != library) node = tree_.child(node, here, "native", wrapper);
       library = here;
     }
     return node;
   }
+  // A node, and which of the layers it stands for: -1 none.
+  struct Spot {
+    std::int32_t node, layer = -1;
+  };
   // "layers.7.mlp.up_proj" is layers.*, in it mlp, in it up_proj: what all layers do is one path.
-  std::int32_t module(std::int32_t node, std::string_view path) {
+  Spot module(std::int32_t node, std::string_view path) {
+    Spot spot{.node = node};
     std::string level;
     while (!path.empty()) {
-      level += is_number(path) ? ".*" : path.substr(0, path.find('.'));
-      path.remove_prefix(std::min(std::min(path.find('.'), path.size()) + 1, path.size()));
+      const std::string_view part = path.substr(0, path.find('.'));
+      if (is_number(path) && spot.layer < 0) spot.layer = base::parse_number<std::int32_t>(part).value_or(-1);
+      level += is_number(path) ? ".*" : part;
+      path.remove_prefix(std::min(part.size() + 1, path.size()));
       if (is_number(path)) continue;
-      node = tree_.child(node, level, "module");
+      spot.node = tree_.child(spot.node, level, "module");
       level.clear();
     }
-    return node;
+    return spot;
   }
   static bool is_number(std::string_view path) {
     const std::string_view part = path.substr(0, path.find('.'));
@@ -81,22 +92,23 @@ class Paths {
   }
   // The ranges around something, outermost first, by their places in the tree of ranges; those that are modules stand
   // as the path of the module. A stage is not its own range.
-  std::int32_t inside(std::int32_t node, const std::string& stage, std::string_view path, std::int64_t tree_id) {
+  Spot inside(std::int32_t node, const std::string& stage, std::string_view path, std::int64_t tree_id) {
     std::vector<const Place*> around;
     while (tree_id > 0 && static_cast<std::size_t>(tree_id) <= places_.size() && around.size() < places_.size()) {
       around.push_back(&places_[static_cast<std::size_t>(tree_id - 1)]);
       tree_id = around.back()->parent;
     }
+    Spot spot{.node = node};
     bool in_module = false;
     for (auto place = around.rbegin(); place != around.rend(); ++place) {
       if ((*place)->module) {
-        if (!in_module) node = module(node, path);
+        if (!in_module) spot = module(spot.node, path);
         in_module = true;
       } else if ((*place)->name != stage) {
-        node = tree_.child(node, (*place)->name, "range");
+        spot.node = tree_.child(spot.node, (*place)->name, "range");
       }
     }
-    return in_module ? node : module(node, path);
+    return in_module ? spot : module(spot.node, path);
   }
 
   struct Place {              // of range_tree
@@ -137,9 +149,9 @@ GROUP BY ALL ORDER BY ALL)",
               [&](const trace::ChunkRow& row) {
                 const std::int32_t called = stack(stage(row.text(1)), row[0]);
                 saw_launch_stacks_ |= row[0] != trace::Columns::kNull;
-                const std::int32_t node = inside(called, row.text(1), row.text(2), row[3]);
-                tree_.add(tree_.child(node, row.text(4).empty() ? "(no name)" : row.text(4), "kernel"), kGpu,
-                          static_cast<double>(row[5]));
+                const Spot spot = inside(called, row.text(1), row.text(2), row[3]);
+                tree_.add(tree_.child(spot.node, row.text(4).empty() ? "(no name)" : row.text(4), "kernel"), kGpu,
+                          static_cast<double>(row[5]), spot.layer);
               });
 }
 
@@ -174,9 +186,9 @@ FROM (
   FROM called AS c LEFT JOIN range_time AS r ON r.range_id = c.range_id)
 GROUP BY ALL ORDER BY ALL)",
                    [&](const trace::ChunkRow& row) {
-                     std::int32_t node = inside(stage(row.text(0)), row.text(0), row.text(1), row[2]);
-                     if (row[3] != 0) node = tree_.child(node, row.text(3), "kernel");
-                     tree_.add(node, kCpu, static_cast<double>(row[4]));
+                     Spot spot = inside(stage(row.text(0)), row.text(0), row.text(1), row[2]);
+                     if (row[3] != 0) spot.node = tree_.child(spot.node, row.text(3), "kernel");
+                     tree_.add(spot.node, kCpu, static_cast<double>(row[4]), spot.layer);
                    }));
   return {};
 }
@@ -209,7 +221,12 @@ Result<void> Paths::add_bytes() {
 
 }  // namespace
 
-Result<Flame> flame(const trace::Run& run, std::size_t most) {
+FlameTrees::FlameTrees() = default;
+FlameTrees::FlameTrees(FlameTrees&&) noexcept = default;
+FlameTrees& FlameTrees::operator=(FlameTrees&&) noexcept = default;
+FlameTrees::~FlameTrees() = default;
+
+Result<FlameTrees> flame_trees(const trace::Run& run) {
   LLMPROF_LET(exporters::Stacks stacks, exporters::load_stacks(run));
   LLMPROF_LET(const trace::ResultTable samples, run.query("SELECT count(*) FROM sample"));
   const bool sampled = samples.rows[0][0].as_int() > 0;
@@ -218,15 +235,42 @@ Result<Flame> flame(const trace::Run& run, std::size_t most) {
   LLMPROF_TRY(paths.add_kernels());
   LLMPROF_TRY(sampled ? paths.add_samples() : paths.add_ranges());
   LLMPROF_TRY(paths.add_bytes());
-  Flame flame = paths.tree().cut(most);
-  if (flame.total[kGpu] > 0 && !paths.saw_launch_stacks())
-    flame.why =
+  FlameTrees trees;
+  trees.wrappers = paths.tree().wrappers();
+  if (trees.wrappers > 0) {
+    trees.shown = std::make_unique<FlameTree>(paths.tree().without_wrappers());
+    trees.with_wrappers = std::make_unique<FlameTree>(std::move(paths.tree()));
+  } else {
+    trees.shown = std::make_unique<FlameTree>(std::move(paths.tree()));
+  }
+  const std::array<double, 3> total = trees.shown->total();
+  if (total[kGpu] > 0 && !paths.saw_launch_stacks())
+    trees.why =
         "launches were recorded without their stacks (record --stacks python,native): GPU time stands under stage and "
         "module";
-  if (!sampled && flame.total[kCpu] > 0)
-    flame.why += fmt::format("{}no stack samples were taken: CPU time is the host time of ranges",
-                             flame.why.empty() ? "" : "; ");
+  if (!sampled && total[kCpu] > 0)
+    trees.why += fmt::format("{}no stack samples were taken: CPU time is the host time of ranges",
+                             trees.why.empty() ? "" : "; ");
+  return trees;
+}
+
+Flame cut(const FlameTrees& trees, std::size_t most) {
+  Flame flame = trees.shown->cut(most);
+  flame.wrappers = trees.wrappers;
+  flame.why = trees.why;
   return flame;
+}
+
+std::optional<Flame> cut_with_wrappers(const FlameTrees& trees, std::size_t most) {
+  if (!trees.with_wrappers) return std::nullopt;
+  Flame flame = trees.with_wrappers->cut(most);
+  flame.why = trees.why;
+  return flame;
+}
+
+Result<Flame> flame(const trace::Run& run, std::size_t most) {
+  LLMPROF_LET(const FlameTrees trees, flame_trees(run));
+  return cut(trees, most);
 }
 
 }  // namespace llmprof::pictures

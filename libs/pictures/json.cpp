@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "analyze/passes/kernel_class.h"
 #include "base/kernel_name.h"
 #include "pictures/page_data.h"
 
@@ -67,6 +68,24 @@ Json short_or_null(const std::string& name) {
   return shortened == name ? Json(nullptr) : Json(shortened);
 }
 
+std::string_view class_of(const std::string& kernel) {
+  return analyze::kernel_class_title(analyze::class_of_kernel(kernel));
+}
+
+// By name: the class of kernels; null of what is none.
+Json classes_json(const Timeline& timeline) {
+  std::vector<bool> executes(timeline.names.size(), false);
+  for (const Lane& lane : timeline.lanes) {
+    if (lane.kind != Lane::Kind::kStream) continue;
+    for (const Slice& slice : lane.slices)
+      if (slice.name >= 0) executes[static_cast<std::size_t>(slice.name)] = true;
+  }
+  Json out = Json::array();
+  for (std::size_t i = 0; i < timeline.names.size(); ++i)
+    out.push_back(executes[i] ? Json(class_of(timeline.names[i])) : Json(nullptr));
+  return out;
+}
+
 // The columns that both kinds of trees have.
 class Columns {
  public:
@@ -77,11 +96,14 @@ class Columns {
     kinds_.push_back(number(kind));
     // Native functions have their library behind them.
     if (kind == "native") short_names_[number_of_name] = short_or_null(name.substr(0, name.find(" (")));
-    if (kind == "kernel") short_names_[number_of_name] = short_or_null(name);
+    if (kind != "kernel") return;
+    short_names_[number_of_name] = short_or_null(name);
+    classes_[number_of_name] = class_of(name);
   }
   void put(Json& out) {
     out["names"] = std::move(names_);
     out["short_names"] = std::move(short_names_);
+    out["classes"] = std::move(classes_);
     out["parent"] = std::move(parents_);
     out["name"] = std::move(names_of_nodes_);
     out["kind"] = std::move(kinds_);
@@ -90,11 +112,11 @@ class Columns {
  private:
   std::size_t number(const std::string& text) {
     const auto [found, is_new] = numbers_.try_emplace(text, names_.size());
-    if (is_new) names_.push_back(text), short_names_.push_back(nullptr);
+    if (is_new) names_.push_back(text), short_names_.push_back(nullptr), classes_.push_back(nullptr);
     return found->second;
   }
-  Json names_ = Json::array(), short_names_ = Json::array(), parents_ = Json::array(), names_of_nodes_ = Json::array(),
-       kinds_ = Json::array();
+  Json names_ = Json::array(), short_names_ = Json::array(), classes_ = Json::array(), parents_ = Json::array(),
+       names_of_nodes_ = Json::array(), kinds_ = Json::array();
   std::map<std::string, std::size_t> numbers_;
 };
 
@@ -117,6 +139,7 @@ Json to_json(const Timeline& timeline) {
           {"window", {origin_ns, timeline.window.end_ns}},
           {"names", timeline.names},
           {"short_names", column(timeline.names, short_or_null)},
+          {"classes", classes_json(timeline)},
           {"lanes", column(timeline.lanes, [&](const Lane& lane) { return lane_json(lane, origin_ns); })},
           {"curves", column(timeline.curves, [&](const Curve& curve) { return curve_json(curve, origin_ns); })},
           {"slices_in_window", timeline.slices_in_window},
@@ -153,6 +176,12 @@ Json to_json(const Flame& flame) {
   Json out = Json::object();
   columns.put(out);
   out["self"] = std::move(self.columns);
+  WeightColumns of_layers;
+  for (const FlameLayer& layer : flame.layers) of_layers.add(layer.self);
+  out["layers"] = {{"node", column(flame.layers, [](const FlameLayer& layer) { return layer.node; })},
+                   {"layer", column(flame.layers, [](const FlameLayer& layer) { return layer.layer; })},
+                   {"self", std::move(of_layers.columns)}};
+  out["wrappers"] = flame.wrappers;
   out["total"] = whole(flame.total);
   out["merged"] = whole(flame.aggregated);
   out["why"] = base::text_or_null(flame.why);

@@ -6,7 +6,6 @@
 #include <array>
 
 #include "base/json.h"
-#include "pictures/flame_tree.h"
 #include "report/table.h"
 
 namespace llmprof::pictures {
@@ -42,7 +41,7 @@ struct Level {
   std::size_t timeline_slices, detail_slices;  // of the whole run; of each step
   std::size_t details, flame_nodes, rows;      // rows: of the longest tables of the report
 };
-constexpr std::array<Level, 5> kLevels = {{{20000, 4000, 24, 4000, 5000},
+constexpr std::array<Level, 5> kLevels = {{{20000, 4000, 24, 6000, 5000},
                                            {12000, 2500, 8, 3000, 3000},
                                            {6000, 1500, 6, 1500, 1200},
                                            {2000, 600, 4, 600, 400},
@@ -52,7 +51,7 @@ constexpr int kWidth = 12000;  // pixels, unless that makes too many slices: wor
 struct Pictures {
   Timeline timeline;
   std::vector<StepDetail> details;
-  Flame flame;
+  FlameTrees flame;
   Roofline roofline;
 };
 
@@ -67,22 +66,6 @@ Timeline with_at_most(const Timeline& fine, std::size_t slices, int width) {
   for (; slices_of(out) > slices && width > 50; width = width * 2 / 3)
     out = thinned(fine, {.window = fine.window, .width = width, .stage = ""});
   return out;
-}
-
-Flame with_fewer_nodes(const Flame& flame, std::size_t most) {
-  if (flame.nodes.size() <= most) return flame;
-  FlameTree tree;
-  std::vector<std::int32_t> numbers;
-  for (const FlameNode& node : flame.nodes) {
-    numbers.push_back(node.parent < 0
-                          ? FlameTree::kRoot
-                          : tree.child(numbers[static_cast<std::size_t>(node.parent)], node.name, node.kind));
-    for (std::size_t i = 0; i < node.self.size(); ++i) tree.add(numbers.back(), i, node.self[i]);
-  }
-  Flame smaller = tree.cut(most);
-  smaller.why = flame.why;
-  for (std::size_t i = 0; i < smaller.aggregated.size(); ++i) smaller.aggregated[i] += flame.aggregated[i];
-  return smaller;
 }
 
 void cut_table(Json& object, const char* name, std::size_t rows) {
@@ -119,6 +102,13 @@ Json details_json(const std::vector<StepDetail>& details, const Level& level) {
   return out;
 }
 
+Json flame_json(const FlameTrees& trees, std::size_t nodes) {
+  Json out = to_json(cut(trees, nodes));
+  const std::optional<Flame> all = cut_with_wrappers(trees, 2 * nodes);  // many of them only pass calls on
+  out["with_wrappers"] = all ? to_json(*all) : Json(nullptr);
+  return out;
+}
+
 Json at_level(const Pictures& pictures, const report::Page& page, const Json& report, const Level& level) {
   Json shown = report;
   cut_tables(shown, level.rows);
@@ -128,7 +118,7 @@ Json at_level(const Pictures& pictures, const report::Page& page, const Json& re
           {"report", std::move(shown)},
           {"timeline", to_json(with_at_most(pictures.timeline, level.timeline_slices, kWidth))},
           {"details", details_json(pictures.details, level)},
-          {"flame", to_json(with_fewer_nodes(pictures.flame, level.flame_nodes))},
+          {"flame", flame_json(pictures.flame, level.flame_nodes)},
           {"roofline", to_json(pictures.roofline)},
           {"steps", to_json(page.summary.step_curves)},
           {"thinned", nullptr}};
@@ -175,7 +165,7 @@ Result<Json> run_data(const trace::Run& run, const report::Page& page, Json repo
   std::vector<std::string> stages;
   for (const analyze::Stage& stage : page.summary.stages) stages.push_back(stage.name);
   LLMPROF_LET(pictures.details, step_details(reader, stages));
-  LLMPROF_LET(pictures.flame, flame(run, kLevels[0].flame_nodes));
+  LLMPROF_LET(pictures.flame, flame_trees(run));
   LLMPROF_LET(pictures.roofline, roofline(run, page.summary));
   Json data;
   for (std::size_t i = 0; i < kLevels.size(); ++i) {

@@ -57,11 +57,11 @@ TEST_F(GraphRun, TimelineInFullResolution) {
   EXPECT_EQ(busy_ns(whole, Lane::Kind::kGraphs), 2 * 8'800 + 8 * 8'000 + 4'000 + 1'000);
 }
 
-// In steps of 88600 and 4500 ns, with kernels or copies in 76000 + 600 and 7500/7800 of 4000: the rest; and the
+// In steps of 88600 and 4500 ns, with kernels in 76000 and 7500/7800 of 4000, copies alone in 600: the rest; and the
 // warm-up, 1200 ns in which a graph is captured and nothing executes.
 TEST_F(GraphRun, IdleTimeAndItsCause) {
   const Timeline whole = timeline(*run_, {.window = {}, .width = 1'000'000, .stage = ""}).value();
-  EXPECT_NEAR(busy_ns(whole, Lane::Kind::kIdle), (88'600 - 76'600) + (4'500 - 3'846) + 1'200, 4);
+  EXPECT_NEAR(busy_ns(whole, Lane::Kind::kIdle), (88'600 - 76'000) + (4'500 - 3'846) + 1'200, 4);
   const auto lane = std::find_if(whole.lanes.begin(), whole.lanes.end(),
                                  [](const Lane& each) { return each.kind == Lane::Kind::kIdle; });
   ASSERT_NE(lane, whole.lanes.end());
@@ -70,8 +70,57 @@ TEST_F(GraphRun, IdleTimeAndItsCause) {
                                 [](const Slice& slice) { return slice.begin_ns == 10'000; });
   ASSERT_NE(gap, lane->slices.end());
   EXPECT_EQ(gap->end_ns, 10'500);
-  EXPECT_TRUE(whole.names[static_cast<std::size_t>(gap->name)].starts_with("launched, not begun"));
+  EXPECT_TRUE(whole.names[static_cast<std::size_t>(gap->name)].ends_with("launched but not started"));
   EXPECT_EQ(whole.names[static_cast<std::size_t>(gap->stage)], "decode");
+  double copying = 0;
+  for (const Slice& slice : lane->slices)
+    if (whole.names[static_cast<std::size_t>(slice.name)] == "copy only, no kernel")
+      copying += static_cast<double>(slice.end_ns - slice.begin_ns);
+  EXPECT_EQ(copying, 600);
+}
+
+// Three gaps of 100 ns in a step: nothing launched for long, the CPU had waited when the gap began, a copy.
+TEST(Timeline, GapsHaveACulprit) {
+  trace::TestFolder folder;
+  trace::RunWriter writer = std::move(*trace::RunWriter::create(folder / "x.llmprof"));
+  const auto name = [&](const std::string& text) { return writer.strings().intern(text); };
+  writer.add(trace::ProcessRow{.id = 1, .pid = 7, .begin_ns = 0, .end_ns = 2000});
+  writer.add(trace::ThreadRow{.id = 1, .process_id = 1, .tid = 7});
+  writer.add(trace::DeviceRow{.id = 1, .kind = name("gpu"), .name = name("Toy")});
+  trace::RangeRow range{.id = 1, .begin_ns = 100, .end_ns = 1000, .name = name("decode"), .kind = name("push_pop")};
+  range.process_id = range.thread_id = 1;
+  writer.add(range);
+  std::int64_t id = 1;
+  const auto kernel = [&](std::int64_t launch, std::int64_t begin, std::int64_t end) {
+    trace::KernelRow row{.id = ++id, .begin_ns = begin, .end_ns = end};
+    row.name = name("gemm"), row.device_id = row.thread_id = 1;
+    row.launch_begin_ns = launch, row.launch_end_ns = launch + 1;
+    writer.add(row);
+  };
+  kernel(101, 110, 300);
+  kernel(390, 400, 600);  // 300 … 400: waits for the CPU
+  kernel(690, 700, 800);  // 600 … 700: after a synchronization
+  kernel(790, 900, 990);  // 800 … 900: a copy
+  trace::ApiRow wait{.id = ++id, .begin_ns = 410, .end_ns = 610};
+  wait.thread_id = 1, wait.name = name("cudaStreamSynchronize");
+  writer.add(wait);
+  trace::CopyRow copy{.id = ++id, .begin_ns = 800, .end_ns = 900};
+  copy.device_id = copy.thread_id = 1, copy.direction = name("host_to_device"), copy.launch_begin_ns = 700;
+  writer.add(copy);
+  trace::RunInfo info;
+  info.llmprof_version = "0.0.0", info.source = "synthetic", info.environment = "{}";
+  ASSERT_TRUE(writer.finish(info));
+  trace::Run run = std::move(*trace::Run::open(folder / "x.llmprof"));
+  ASSERT_TRUE(analyze::summarise(run, {}));
+  const Timeline whole = timeline(run, {.window = {}, .width = 1'000'000, .stage = ""}).value();
+  std::map<std::int64_t, std::string> cause;
+  for (const Lane& lane : whole.lanes) {
+    if (lane.kind != Lane::Kind::kIdle) continue;
+    for (const Slice& slice : lane.slices) cause[slice.begin_ns] = whole.names[static_cast<std::size_t>(slice.name)];
+  }
+  EXPECT_EQ(cause[300], "GPU idle, waiting for CPU");
+  EXPECT_EQ(cause[600], "GPU idle after synchronization");
+  EXPECT_EQ(cause[800], "copy only, no kernel");
 }
 
 TEST_F(GraphRun, CoarseTimelinesKeepTheTime) {

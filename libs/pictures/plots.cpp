@@ -147,9 +147,11 @@ std::string flame_note(const Flame& data, const PictureOptions& options) {
   static constexpr std::array<std::string_view, 3> kWhat{
       "GPU time of kernels, by what launched them", "CPU time by stack samples", "bytes of copies and allocations"};
   const double total = data.total[options.weight];
-  return fmt::format("width: {}; all is {}{}{}", kWhat[options.weight],
-                     options.weight == 2 ? base::human_bytes(total) : base::human_ns(total),
-                     data.why.empty() ? "" : "; ", data.why);
+  std::string note = fmt::format("width: {}; all is {}", kWhat[options.weight],
+                                 options.weight == 2 ? base::human_bytes(total) : base::human_ns(total));
+  if (data.wrappers > 0)
+    note += fmt::format("; {} hidden", report::counted(static_cast<std::int64_t>(data.wrappers), "framework wrapper"));
+  return data.why.empty() ? note : note + "; " + data.why;
 }
 
 base::Json plot_json(const report::Plot& plot) {

@@ -88,6 +88,17 @@ Result<void> TimelineFacts::load_stages(const trace::Run& run) {
                          });
 }
 
+// As the analysis knows them (libs/analyze/sql/passes.sql).
+Result<void> TimelineFacts::load_waits(const trace::Run& run) {
+  return trace::each_row(run,
+                         "SELECT begin_ns, end_ns FROM api WHERE (waits OR contains(name, 'Synchronize')) AND "
+                         "begin_ns <= end_ns ORDER BY end_ns, begin_ns",
+                         [&](const trace::ChunkRow& row) {
+                           while (!waits.empty() && waits.back().begin_ns >= row[0]) waits.pop_back();
+                           waits.push_back({row[0], row[1]});
+                         });
+}
+
 Result<void> TimelineFacts::load_graphs(const trace::Run& run) {
   LLMPROF_TRY(trace::each_row(
       run,
@@ -127,6 +138,7 @@ Result<TimelineFacts> TimelineFacts::load(const trace::Run& run) {
   LLMPROF_LET(facts.tracks, exporters::load_tracks(run));
   LLMPROF_TRY(facts.load_steps(run));
   LLMPROF_TRY(facts.load_stages(run));
+  LLMPROF_TRY(facts.load_waits(run));
   LLMPROF_TRY(facts.load_graphs(run));
   LLMPROF_TRY(facts.load_bounds(run));
   return facts;

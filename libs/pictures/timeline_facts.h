@@ -44,6 +44,7 @@ struct TimelineFacts {
   Names names;
   std::vector<Step> steps;                                                                // by thread and begin
   std::unordered_map<std::int64_t, std::pair<std::size_t, std::size_t>> steps_of_thread;  // [first, behind last)
+  std::vector<Window> waits;  // calls in which a thread waited for a device, by end; without those inside others
   std::unordered_map<std::int64_t, GraphNodes> graphs;
   std::int64_t kernels = 0;
   bool calls_launch = false;  // the calls that launched stand in the table api
@@ -66,6 +67,7 @@ struct TimelineFacts {
   }
   Result<void> load_steps(const trace::Run& run);
   Result<void> load_stages(const trace::Run& run);
+  Result<void> load_waits(const trace::Run& run);
   Result<void> load_graphs(const trace::Run& run);
   Result<void> load_bounds(const trace::Run& run);
   std::int64_t first_kernel_ = 0;

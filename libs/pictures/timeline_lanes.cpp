@@ -199,11 +199,12 @@ std::vector<std::int64_t> Lanes::gpus() const {
   return ids;
 }
 
-std::vector<Piece> Lanes::work_of(std::int64_t device_id) const {
+std::vector<Piece> Lanes::work_of(std::int64_t device_id, std::optional<Source> only) const {
   std::vector<Piece> work;
   const std::size_t device = facts_.tracks.device(device_id);
   for (const auto& entry : mergers_) {
     if (!entry.first.device || entry.first.group != device || entry.first.source < Source::kKernels) continue;
+    if (only && entry.first.source != *only) continue;
     const std::vector<Piece> pieces = entry.second.pieces();
     work.insert(work.end(), pieces.begin(), pieces.end());
   }
@@ -228,7 +229,7 @@ Lane Lanes::titled(const Key& key) const {
   std::string stream = fmt::format("stream {}", key.place);
   if (key.place < 0 && key.source != Source::kIdle)
     stream = thread_title(facts_.tracks.threads[facts_.tracks.thread(-1 - key.place)]);
-  if (key.source == Source::kIdle) lane.name = "idle in steps";
+  if (key.source == Source::kIdle) lane.name = "gaps in steps";
   if (key.source == Source::kGraphs) lane.name = "graph launches, " + stream;
   if (key.source == Source::kKernels) lane.name = "kernels, " + stream;
   if (key.source == Source::kCopies) lane.name = "copies, " + stream;

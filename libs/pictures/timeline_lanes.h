@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -88,9 +89,9 @@ class Lanes {
   // A stream; on a CPU, which has none, the thread that computed.
   static std::int64_t stream_or_thread(std::int64_t stream, std::int64_t thread_id);
 
-  // What a device did, merged: kernels and copies of all its streams, by begin.
+  // What a device did, merged: kernels and copies of all its streams, or one of the two, by begin.
   std::vector<std::int64_t> gpus() const;
-  std::vector<Piece> work_of(std::int64_t device_id) const;
+  std::vector<Piece> work_of(std::int64_t device_id, std::optional<Source> only = {}) const;
 
   void finish(Timeline& out) const;
 

@@ -17,8 +17,6 @@ struct DiffPage {
   std::size_t top = 12;     // rows of each table
 };
 
-inline constexpr std::size_t kScreenLines = 40;  // of the text, unless full
-
 std::string to_text(const DiffPage& page, bool colour);
 void to_json(const DiffPage& page, base::Json& out);
 std::string gates_junit(const DiffPage& page);

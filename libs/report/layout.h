@@ -23,6 +23,9 @@ void set_line_width(std::size_t columns);
 // A blank at which wrapped() breaks no line.
 inline constexpr std::string_view kNoBreak = "\u00a0";
 
+// Of a text that is to be seen at one glance.
+inline constexpr std::size_t kScreenLines = 40;
+
 // A sentence broken into lines of at most `width` columns, every line indented.
 std::string wrapped(std::string_view text, std::size_t indent = 2, std::size_t width = line_width());
 

@@ -30,9 +30,8 @@ struct Page {
 // `colour`.
 std::string to_text(const Page& page, bool colour);
 
-// The answer on one screen, kScreenLines at most: what ran, where its time went, its stages, what would pay, what was
+// The answer on one screen, kScreenLines (layout.h) at most: what ran, where its time went, its stages, what would pay, what was
 // lost, what to type next.
-inline constexpr std::size_t kScreenLines = 40;
 std::string screen_text(const Page& page, bool colour);
 
 // A part of the report that can be asked for by name: `report RUN kernels`.

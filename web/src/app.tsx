@@ -8,9 +8,11 @@ import { Counters } from "./sections/counters";
 import { Gemms, Kernels, Memory, Telemetry } from "./sections/device";
 import { Modules } from "./sections/modules";
 import { FlameSection, RooflineSection, TimelineSection } from "./sections/pictures";
+import { KeyFigures } from "./sections/figures";
 import { Environment, Functions, Losses, MoreTables, moreTables, Numbers } from "./sections/run";
 import { Stages, Waterfall } from "./sections/stages";
 import { Summary } from "./sections/summary";
+import { assignStages } from "./pictures/drawing";
 import { dateText, parametersText } from "./text";
 
 interface Part { id: string; title: string; part: ComponentType<{ view: View }>; when?: (report: Report) => boolean }
@@ -43,7 +45,7 @@ export function App({ source }: { source: Source }) {
   useEffect(() => {
     let wanted = true;
     setProblem(null);
-    source.run(index).then((run) => wanted && setData(run), (error: unknown) => wanted && setProblem(error));
+    source.run(index).then((run) => { if (wanted) { assignStages(stagesOf(run)); setData(run); } }, (error: unknown) => wanted && setProblem(error));
     return () => { wanted = false; };
   }, [source, index]);
   useEffect(() => { source.diffs().then(setDiffs, setProblem); }, [source]);
@@ -64,6 +66,8 @@ export function App({ source }: { source: Source }) {
     </>
   );
 }
+
+const stagesOf = (run: RunData): string[] => list(run.report["stages"]).map((stage) => String(stage["name"]));
 
 function Contents({ parts }: { parts: { id: string; title: string }[] }) {
   return (
@@ -103,6 +107,7 @@ export function Masthead({ view, onPick }: { view: View; onPick: (index: number)
         {job && <Fact term="Job">{shown(job)}</Fact>}
         <Fact term="Recorded by">{origin(report, run)}</Fact>
       </dl>
+      <KeyFigures report={report} />
     </header>
   );
 }

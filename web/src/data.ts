@@ -27,6 +27,7 @@ export interface Timeline {
   window: [number, number];  // what the lanes show
   names: string[];
   short_names?: (string | null)[];  // of kernels, for small boxes; null: the name itself
+  classes?: (string | null)[];      // of kernels: "GEMM", "attention", …
   lanes: Lane[];
   curves: Curve[];
   slices_in_window: number;  // before merging
@@ -44,12 +45,16 @@ export interface Curve { group: string; name: string; unit: string; ts: number[]
 export const flameWeights = ["gpu_ns", "cpu_ns", "bytes"] as const;
 export interface Flame {
   // Columns; parent[i] < i, -1 the root. kind and name are indices into `names`.
-  names: string[]; short_names?: (string | null)[]; parent: number[]; name: number[]; kind: number[];
+  names: string[]; short_names?: (string | null)[]; classes?: (string | null)[]; parent: number[]; name: number[]; kind: number[];
   self: [number[], number[], number[]];  // by flameWeights
   total: [number, number, number]; merged: [number, number, number]; why: string | null;
+  layers?: FlameLayers;  // what single layers have of the nodes inside "layers.*"
+  wrappers?: number;     // functions left out because they only pass a call on
+  with_wrappers?: Flame | null;
 }
+export interface FlameLayers { node: number[]; layer: number[]; self: [number[], number[], number[]] }
 export interface FlameDiff {
-  names: string[]; short_names?: (string | null)[]; parent: number[]; name: number[]; kind: number[];
+  names: string[]; short_names?: (string | null)[]; classes?: (string | null)[]; parent: number[]; name: number[]; kind: number[];
   before: [number[], number[], number[]]; after: [number[], number[], number[]];  // self weights
 }
 
@@ -111,6 +116,14 @@ export type Row = Record<string, any>;
 export const list = (value: unknown): Row[] => (Array.isArray(value) ? (value as Row[]).filter((row) => row !== null) : []);
 
 export const onGpu = (report: Report): boolean => list(report["devices"])[0]?.["kind"] === "gpu";
+
+// Stages by the time that they take once the program is warm: steps times their median. What comes before the work
+// (loading, warm-up, compilation) is never foremost.
+export function byWarmTime(report: Report): Row[] {
+  const before = ["load", "warm-up", "compile"];
+  const warm = (stage: Row): number => (before.includes(stage["name"]) ? -1 : (stage["steps"] ?? 0) * (stage["step_p50_ns"] ?? 0));
+  return [...list(report["stages"])].sort((a, b) => warm(b) - warm(a));
+}
 
 // The stage that most people come for.
 export function mainStage(names: string[]): string | undefined {

@@ -17,8 +17,12 @@ export async function checkTimeline(page) {
   assert.ok(await painted(page, "#timeline [data-lane] canvas") > 0, "no lane shows a slice");
   const status = () => picture.locator(":scope > div.p-muted").innerText();
   const spoken = () => picture.locator(":scope > [aria-live]").innerText();
+  if (await picture.getByRole("button", { name: /^one .* step$/ }).count() > 0)
+    assert.match(await status(), /^.* step, median: .* of .* in view/s, "a median step is in view at first");
+  await picture.getByRole("button", { name: "whole run" }).click();
+  await settle(page);
   const whole = await spoken();
-  assert.match(whole, /^window from 0 ns to /, "the whole run is in view at first");
+  assert.match(whole, /^window from 0 ns to /, "the button shows the whole run");
   const lane = picture.locator("[data-lane]").first();
   await lane.focus();
   await page.keyboard.press("w");
@@ -51,7 +55,19 @@ async function checkTimelineMouse(page, picture, spoken, whole) {
   await page.mouse.move(box.x + box.width * 0.6, box.y + 5, { steps: 4 });
   await page.mouse.up();
   await settle(page);
-  assert.notEqual(await spoken(), whole, "a drag zooms to what it marks");
+  assert.equal(await spoken(), whole, "a drag does not move the window");
+  const sums = picture.getByRole("region", { name: "selected time" });
+  assert.match(await sums.innerText(), / selected/, "a drag sums up what it marks");
+  await sums.getByRole("button", { name: "zoom to it" }).click();
+  await settle(page);
+  const zoomed = await spoken();
+  assert.notEqual(zoomed, whole, "the button zooms to the selection");
+  await page.mouse.move(box.x + box.width * 0.5, box.y + 5);
+  await picture.getByRole("button", { name: "clear" }).focus();
+  await page.keyboard.press("d");
+  await settle(page);
+  assert.notEqual(await spoken(), zoomed, "d moves while the pointer is over the picture");
+  await sums.getByRole("button", { name: "clear" }).click();
   await picture.getByRole("button", { name: "whole run" }).click();
   await settle(page);
   assert.equal(await spoken(), whole, "the button shows the whole run");
@@ -90,6 +106,32 @@ export async function checkFlame(page, section = "#flame") {
   await settle(page);
   assert.match(await picture.getByRole("status").innerText(), /^\S+( [kM])? frames, .* % of (GPU time|CPU time|bytes)$/);
   await picture.getByRole("searchbox").fill("");
+  if (section === "#flame") await checkFlameShapes(page, picture, said);
+}
+
+// Layers apart, one stage, the callers and callees of a frame.
+async function checkFlameShapes(page, picture, said) {
+  await picture.locator("[role=application]").focus();
+  for (const key of ["ArrowDown", "ArrowDown", "c"]) await page.keyboard.press(key);
+  await settle(page);
+  assert.equal(await painted(page, "#flame .p-flame [role=application] canvas"), 2, "c shows callers and callees");
+  assert.match(await said(), /place.* together$/);
+  await picture.getByRole("button", { name: "back to all call paths" }).click();
+  for (const name of ["unfold layers", "framework wrappers"]) {
+    const box = picture.getByLabel(name);
+    if (await box.count() === 0) continue;
+    await box.check();
+    await settle(page);
+    assert.equal(await painted(page, "#flame .p-flame [role=application] canvas"), 1, `${name}: the flame graph is empty`);
+    await box.uncheck();
+  }
+  const stages = picture.getByRole("combobox");
+  if (await stages.count() > 0) {
+    await stages.selectOption({ index: 1 });
+    await settle(page);
+    assert.equal(await painted(page, "#flame .p-flame [role=application] canvas"), 1, "a stage has no flame graph");
+    await stages.selectOption({ index: 0 });
+  }
 }
 
 export async function checkRoofline(page) {
@@ -115,7 +157,7 @@ export async function checkCharts(page) {
     const drawing = charts.nth(at).locator("svg[role=img]");
     await drawing.waitFor();
     const label = await drawing.getAttribute("aria-label");
-    assert.match(label, /least .*, median .*, most /, `${label}: says its numbers`);
+    assert.match(label, /min .*, median .*, max /, `${label}: says its numbers`);
     assert.doesNotMatch(label, /NaN|undefined|Infinity/);
     assert.doesNotMatch(await drawing.locator("path.line").first().getAttribute("d"), /NaN|Infinity/);
     await drawing.focus();

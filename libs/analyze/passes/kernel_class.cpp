@@ -157,4 +157,35 @@ KernelClass class_of_kernel(std::string_view name) {
   return kUnknown;
 }
 
+std::string_view kernel_class_title(KernelClass kernel_class) {
+  switch (kernel_class) {
+    case kProduct:
+      return "GEMM";
+    case kAttention:
+      return "attention";
+    case kCollective:
+      return "communication";
+    case kNorm:
+    case kBeforeMean:
+    case kMean:
+    case kAfterMean:
+      return "norm";
+    case kActivation:
+      return "activation";
+    case kLoss:
+    case kSampling:
+    case kSoftmax:
+      return "softmax, loss, sampling";
+    case kRope:
+    case kCacheWrite:
+    case kEmbedding:
+    case kSum:
+    case kMoves:
+      return "elementwise, copy";
+    case kUnknown:
+      break;
+  }
+  return "other";
+}
+
 }  // namespace llmprof::analyze

@@ -28,5 +28,7 @@ enum class KernelClass : std::uint8_t {
 };
 
 KernelClass class_of_kernel(std::string_view name);
+// For readers, several together: "GEMM", "attention", "norm", … "other".
+std::string_view kernel_class_title(KernelClass kernel_class);
 
 }  // namespace llmprof::analyze

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { categoryCount, categoryVariable, type Diverging, parseColour, textOn } from "./drawing";
+import { classVariable, gaps, kernelClasses } from "./timeline/gaps";
 
 const printRatio = 3;
 
@@ -66,24 +67,41 @@ export function fillArea(context: CanvasRenderingContext2D, { x, y, width, heigh
 
 // As much of a text as fits; about: canvases measure slowly.
 export function shorten(text: string, width: number, fontSize: number): string {
-  const fits = Math.floor(width / (fontSize * 0.53));
+  const fits = Math.floor(width / (fontSize * 0.58));
   if (fits >= text.length) return text;
   return fits < 3 ? "" : `${text.slice(0, fits - 1)}…`;
+}
+
+// As much of a text as fits, measured; "" where that is hardly anything.
+export function fitted(context: CanvasRenderingContext2D, text: string, width: number, fontSize: number): string {
+  let room = width;
+  for (let tries = 0; tries < 4; ++tries) {
+    const short = shorten(text, room, fontSize), wide = context.measureText(short).width;
+    if (wide <= width) return short;
+    room *= (0.97 * width) / wide;
+  }
+  return "";
 }
 
 // Colours of the page for what is drawn on a canvas, which knows no style sheet: read from the custom properties of
 // pictures.css, again whenever light turns dark, or the page is printed.
 export interface Theme {
   categories: string[]; onCategories: string[];  // fills, and text on them
+  gaps: string[]; classes: string[];             // of timeline/gaps.ts
+  kinds: Record<string, string>;                 // of frames in a flame graph
   text: string; muted: string; grid: string; surface: string; accent: string; idle: string; line: string;
   diverging: Diverging; font: string; printing: boolean;
 }
+
+export const frameKinds = ["python", "native", "range", "module", "copy", "other"];
 
 export function readTheme(element: Element): Theme {
   const style = getComputedStyle(element);
   const read = (name: string) => style.getPropertyValue(name).trim();
   const categories = Array.from({ length: categoryCount }, (_, index) => read(categoryVariable(index)));
   return {
+    gaps: gaps.map((gap) => read(gap.variable)), classes: kernelClasses.map((_, index) => read(classVariable(index))),
+    kinds: Object.fromEntries(frameKinds.map((kind) => [kind, read(`--p-kind-${kind}`)])),
     categories, onCategories: categories.map((colour) => textOn(parseColour(colour))),
     text: read("--p-text"), muted: read("--p-muted"), grid: read("--p-grid"), surface: read("--p-surface"),
     accent: read("--p-accent"), idle: read("--p-idle"), line: read("--p-line"),

@@ -4,7 +4,7 @@ import type { Curve, Report, StepCurve } from "../data";
 import { column, DataTable } from "../table";
 import { bytes, count, inUnit, percent, time, timeLabels, visible } from "../text";
 import { Tip, useWidth } from "./canvas";
-import { categoryVariable, clamp, linearScale, type Range, roundValues, type Scale, firstAbove } from "./drawing";
+import { categoryVariable, clamp, firstAbove, linearScale, type Range, roundValues, type Scale, stageCategory } from "./drawing";
 
 export interface LineChartProps {
   title: string; series: Series[]; unit: string; height?: number;
@@ -185,7 +185,7 @@ export function summary(series: Series[], unit: string): string {
   return series.map(({ name, y }) => {
     const marks = marksOf(y);
     if (!marks) return `${name}: no values`;
-    return `${name}: least ${inUnit(marks.least, unit)}, median ${inUnit(marks.median, unit)}, most ${inUnit(marks.most, unit)}`;
+    return `${name}: min ${inUnit(marks.least, unit)}, median ${inUnit(marks.median, unit)}, max ${inUnit(marks.most, unit)}`;
   }).join("; ");
 }
 
@@ -262,8 +262,10 @@ export function StepCurves({ curves }: { curves: StepCurve[] }) {
         const thinned = curve.steps > curve.duration_ns.length ? ", thinned to the slowest" : "";
         const title = `${stage}: duration of ${count(curve.steps)} ${curve.steps === 1 ? "step" : "steps"}${thinned}`;
         return (
-          <LineChart key={curve.stage} title={title} caption={`${title}: ${marks(curve.duration_ns)}`} series={[series]} unit="ns" median
-                     more={(_, index) => workOf(curve.batch[index], curve.context[index])} />
+          <div key={curve.stage} style={{ "--p-line": `var(${categoryVariable(stageCategory(curve.stage))})` }}>
+            <LineChart title={title} caption={`${title}: ${marks(curve.duration_ns)}`} series={[series]} unit="ns" median
+                       more={(_, index) => workOf(curve.batch[index], curve.context[index])} />
+          </div>
         );
       })}
     </>
@@ -272,7 +274,7 @@ export function StepCurves({ curves }: { curves: StepCurve[] }) {
 
 const marks = (durations: number[]): string => {
   const found = marksOf(durations)!;
-  return `least ${time(found.least)}, median ${time(found.median)}, most ${time(found.most)}`;
+  return `min ${time(found.least)}, median ${time(found.median)}, max ${time(found.most)}`;
 };
 
 // 0 is unknown.

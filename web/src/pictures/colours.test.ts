@@ -1,9 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { contrast, cssColour, type Diverging, divergingColour, hash, mix, nameCategory, parseColour, stageCategory, textOn } from "./drawing";
+import {
+  assignStages, contrast, cssColour, type Diverging, divergingColour, hash, mix, nameCategory, parseColour, stageCategory, textOn,
+} from "./drawing";
 
 const scale: Diverging = { less: [0, 0, 200], none: [200, 200, 200], more: [200, 100, 0] };
 
 describe("colours", () => {
+  it("of stages that no run had before differ within a run", () => {
+    const stages = ["forward", "validation", "generation", "training", "backward"];
+    assignStages(stages);
+    expect(new Set(stages.map(stageCategory)).size).toBe(stages.length);
+    expect(stageCategory("forward")).toBe(3);  // known ones keep theirs
+  });
   it("of stages differ, of names are stable", () => {
     const stages = ["prefill", "decode", "mixed", "forward", "backward", "optimizer", "load", "warm-up"];
     expect(new Set(stages.map(stageCategory)).size).toBe(stages.length);

@@ -75,9 +75,21 @@ export const categoryVariable = (index: number): string => `--p-cat-${index % ca
 // Known stages keep their colour in all pictures and all runs.
 const stageOrder = ["prefill", "decode", "mixed", "forward", "backward", "optimizer", "load", "warm-up"];
 
+const assigned = new Map<string, number>();
+
+// Of a run that is shown: stages that are not among the known ones get colours that no other has, as long as there are.
+export function assignStages(stages: string[]): void {
+  for (const stage of stages) {
+    if (stageOrder.includes(stage) || assigned.has(stage)) continue;
+    const taken = new Set([...stages.map((each) => stageOrder.indexOf(each)), ...assigned.values()]);
+    const free = Array.from({ length: categoryCount }, (_, category) => category).find((category) => !taken.has(category));
+    assigned.set(stage, free ?? hash(stage) % categoryCount);
+  }
+}
+
 export function stageCategory(stage: string): number {
   const known = stageOrder.indexOf(stage);
-  return known >= 0 ? known : hash(stage) % categoryCount;
+  return known >= 0 ? known : assigned.get(stage) ?? hash(stage) % categoryCount;
 }
 
 // FNV-1a: the same name has the same colour everywhere.
@@ -151,21 +163,30 @@ export function ShapeKey({ shape }: { shape: Shape }) {
   return <svg width={14} height={14} viewBox="-7 -7 14 14" aria-hidden="true"><path d={shapePath(shape, 5)} fill="currentColor" /></svg>;
 }
 
-// Labels beside points, the heaviest first, none over another: greedy, so some stay without.
+// Labels beside points, the heaviest first, none over another: where there is no place beside the point, further away
+// with a line to it; some stay without.
 export interface Anchor { x: number; y: number; radius: number; text: string }
 export interface Rect { x: number; y: number; width: number; height: number }
-export interface Placed extends Rect { anchor: Anchor }
+export interface Placed extends Rect { anchor: Anchor; line: [number, number, number, number] | null }
 
 export const labelHeight = 13;
 const charWidth = 6.1, gap = 4;
 
-const overlap = (a: Rect, b: Rect): boolean =>
+export const overlap = (a: Rect, b: Rect): boolean =>
   a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
 const within = (inner: Rect, outer: Rect): boolean =>
   inner.x >= outer.x && inner.y >= outer.y && inner.x + inner.width <= outer.x + outer.width &&
   inner.y + inner.height <= outer.y + outer.height;
 
-export const textWidth = (text: string): number => text.length * charWidth;
+// Of the labels of pictures (11 pixels): measured in a browser, about elsewhere.
+let ruler: CanvasRenderingContext2D | null | undefined;
+export function textWidth(text: string): number {
+  if (ruler === undefined) {
+    ruler = typeof document === "undefined" ? null : document.createElement("canvas").getContext("2d");
+    if (ruler) ruler.font = `11px ${getComputedStyle(document.body).fontFamily}`;
+  }
+  return ruler ? ruler.measureText(text).width + 3 : text.length * charWidth;  // 3: of the outline
+}
 
 // Where a text that leans lies, as boxes along it. angle in degrees, as SVG turns.
 export function leaning(text: string, x: number, y: number, angle: number): Rect[] {
@@ -176,13 +197,38 @@ export function leaning(text: string, x: number, y: number, angle: number): Rect
   });
 }
 
-// Right, left, above, below of the point.
+// Right, left, above, below of the point; then around it, further and further away.
 function candidates({ x, y, radius, text }: Anchor): Rect[] {
   const width = textWidth(text), height = labelHeight, away = radius + gap;
-  return [
+  const near = [
     { x: x + away, y: y - height / 2, width, height }, { x: x - away - width, y: y - height / 2, width, height },
     { x: x - width / 2, y: y - away - height, width, height }, { x: x - width / 2, y: y + away, width, height },
   ];
+  const far = [18, 34, 52, 72].flatMap((distance) => [-90, -45, -135, 45, 135, 90, 0, 180].map((angle) => {
+    const [right, down] = [Math.cos((angle * Math.PI) / 180), Math.sin((angle * Math.PI) / 180)];
+    const [toX, toY] = [x + (radius + distance) * right, y + (radius + distance) * down];
+    return { x: right > 0.1 ? toX : right < -0.1 ? toX - width : toX - width / 2, y: toY - height / 2, width, height };
+  }));
+  return [...near, ...far];
+}
+
+// From the edge of the mark to the nearest point of the label, where they are apart.
+function leader({ x, y, radius }: Anchor, box: Rect): Placed["line"] {
+  const [toX, toY] = [clamp(x, box.x, box.x + box.width), clamp(y, box.y, box.y + box.height)];
+  const length = Math.hypot(toX - x, toY - y);
+  if (length < radius + 2 * gap) return null;
+  return [x + ((toX - x) / length) * radius, y + ((toY - y) / length) * radius, toX, toY];
+}
+
+// Whether a line passes through a box, looked at every few pixels.
+function crosses(line: Placed["line"], box: Rect): boolean {
+  if (!line) return false;
+  const [x, y, toX, toY] = line, steps = Math.ceil(Math.hypot(toX - x, toY - y) / 4);
+  for (let step = 0; step <= steps; ++step) {
+    const at = { x: x + ((toX - x) * step) / steps, y: y + ((toY - y) * step) / steps, width: 0.1, height: 0.1 };
+    if (overlap(at, box)) return true;
+  }
+  return false;
 }
 
 export function placeLabels(anchors: Anchor[], area: Rect, most: number, taken: Rect[] = []): Placed[] {
@@ -193,8 +239,9 @@ export function placeLabels(anchors: Anchor[], area: Rect, most: number, taken: 
     // Heavier points keep clear; a label may cover lighter ones.
     const blocked = [...taken, ...placed, ...marks.slice(0, Math.max(index, most)).filter((_, other) => other !== index)];
     if (placed.some((other) => other.anchor.text === anchor.text && Math.hypot(other.anchor.x - anchor.x, other.anchor.y - anchor.y) < 40)) continue;
-    const place = candidates(anchor).find((box) => within(box, area) && !blocked.some((other) => overlap(box, other)));
-    if (place) placed.push({ ...place, anchor });
+    const place = candidates(anchor).find((box) => within(box, area) && !blocked.some((other) => overlap(box, other)) &&
+      ![...taken, ...placed].some((other) => crosses(leader(anchor, box), other)) && !placed.some(({ line }) => crosses(line, box)));
+    if (place) placed.push({ ...place, anchor, line: leader(anchor, place) });
   }
   return placed;
 }

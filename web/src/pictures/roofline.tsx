@@ -6,7 +6,7 @@ import { column, DataTable, type Description } from "../table";
 import { clipped, digits, rate, time, visible } from "../text";
 import { Tip, useWidth } from "./canvas";
 import {
-  categoryVariable, labelHeight, leaning, logScale, placeLabels, powersOfTen, type Range, type Rect, type Scale, type Shape, ShapeKey,
+  categoryVariable, labelHeight, leaning, logScale, overlap, placeLabels, powersOfTen, type Range, type Rect, type Scale, type Shape, ShapeKey,
   shapePath, stageCategory, textWidth,
 } from "./drawing";
 import {
@@ -41,7 +41,9 @@ export function RooflineChart({ roofline, type }: { roofline: Roofline; type?: s
   const at = (point: Point) => ({ x: frame.x.toPixel(point.intensity), y: frame.y.toPixel(point.flops_per_s) });
   const anchors = points.map((point) => ({ ...at(point), radius: radius(point), text: labelOf(point) }));
   const area = { x: frame.left, y: frame.top, width: frame.right - frame.left, height: frame.bottom - frame.top };
-  const labels = width > 0 ? placeLabels(anchors, area, width < 500 ? 5 : mostLabels, roofLabelAreas(roofline, frame)) : [];
+  const names = width > 0 ? roofLabels(roofline, frame, roof) : [];
+  const taken = [...names.flatMap((name) => name.areas), ...ridgeArea(roofline, frame, roof)];
+  const labels = width > 0 ? placeLabels(anchors, area, width < 500 ? 5 : mostLabels, taken) : [];
   const describe = (point: Point): string => [
     `${clipped(visible(point.name))}, ${point.kind}${point.stage === "" ? "" : ` in ${visible(point.stage)}`}:`,
     `${rate(point.flops_per_s, "FLOP/s")} at ${digits(point.intensity)} FLOP/B, ${far(point)};`,
@@ -78,11 +80,17 @@ export function RooflineChart({ roofline, type }: { roofline: Roofline; type?: s
              onPointerMove={nearest} onPointerDown={nearest} onPointerLeave={() => setPointed(null)} onBlur={() => setWalked(null)}>
           <Axes frame={frame} />
           <Roofs roofline={roofline} frame={frame} chosen={roof} />
+          {names.map(({ text, x, y, angle, anchor }) => (
+            <text key={text} class="label" text-anchor={anchor} transform={`translate(${x.toFixed(1)} ${y.toFixed(1)}) rotate(${angle.toFixed(1)})`}>
+              {text}
+            </text>
+          ))}
           {[...points].reverse().map((point, index) => (
             <path key={index} class={`point${levelOf(point) ? " counted" : ""}${point === chosen ? " chosen" : ""}`} {...paint(point)}
                   d={shapePath(shapes[point.kind] ?? "circle", radius(point))}
                   transform={`translate(${at(point).x.toFixed(1)} ${at(point).y.toFixed(1)})`} />
           ))}
+          {labels.map(({ line }, index) => line && <line key={index} class="leader" x1={line[0]} y1={line[1]} x2={line[2]} y2={line[3]} />)}
           {labels.map(({ x, y, height: high, anchor }, index) => (
             <text key={index} class="label" x={x} y={y + high - 3}>{anchor.text}</text>
           ))}
@@ -92,6 +100,8 @@ export function RooflineChart({ roofline, type }: { roofline: Roofline; type?: s
       <p class="p-spoken" aria-live="polite">{chosen ? describe(chosen) : ""}</p>
       <p class="p-muted">
         The area of a mark is its time in the run. Shape: kind; colour: stage.
+        {width > 0 && labels.length < points.length &&
+          ` ${labels.length} of ${points.length} points have their names beside them; point at one for its name.`}
         {levels.length > 0 && " Outlines: FLOPs and bytes that the hardware counted, of the level that the line names; filled: of the model."}
       </p>
       <DataTable description={table}
@@ -163,23 +173,48 @@ export function Roofs({ roofline, frame, chosen }: { roofline: Roofline; frame: 
   );
 }
 
-export interface SlopeLabel { text: string; x: number; y: number; angle: number }
+export interface RoofLabel { text: string; x: number; y: number; angle: number; anchor: "start" | "end"; areas: Rect[] }
 
 // Along the line, near its begin.
-function slopeLabel(roof: Roof, { x, y, xs, ys }: Frame): SlopeLabel {
-  const at = 1.3 * Math.max(xs[0], ys[0] / roof.bytes_per_s!);
+function slopeLabel(roof: Roof, { x, y, xs, ys }: Frame): RoofLabel {
+  const at = 1.3 * Math.max(xs[0], ys[0] / roof.bytes_per_s!), text = said(roof, "B/s", roof.bytes_per_s!);
   const angle = -((Math.atan2(y.toPixel(1) - y.toPixel(10), x.toPixel(10) - x.toPixel(1)) * 180) / Math.PI);
-  return { text: said(roof, "B/s", roof.bytes_per_s!), x: x.toPixel(at), y: y.toPixel(at * roof.bytes_per_s!) - 5, angle };
+  const place = { x: x.toPixel(at), y: y.toPixel(at * roof.bytes_per_s!) - 5 };
+  return { text, ...place, angle, anchor: "start", areas: leaning(text, place.x, place.y, angle) };
 }
 
-// What the names of the roofs cover, for labels of points to keep off.
-export function roofLabelAreas(roofline: Roofline, frame: Frame): Rect[] {
-  const slopes = byteRoofs(roofline).map((roof) => slopeLabel(roof, frame)).flatMap(({ text, x, y, angle }) => leaning(text, x, y, angle));
-  const flat = ceilings(roofline).map(({ roofs, flops }) => {
-    const width = textWidth(saidTogether(roofs));
-    return { x: frame.right - 3 - width, y: frame.y.toPixel(flops) - 4 - labelHeight, width, height: labelHeight };
-  });
-  return [...slopes, ...flat];
+// Above its line at the right, or further to the left where another name is.
+function ceilingLabel(roofs: Roof[], frame: Frame, taken: Rect[]): RoofLabel | null {
+  const text = saidTogether(roofs), width = textWidth(text), y = frame.y.toPixel(roofs[0]!.flops_per_s!) - 4;
+  for (let right = frame.right - 3; right - width > frame.left; right -= 20) {
+    const area = { x: right - width, y: y - labelHeight, width, height: labelHeight + 2 };
+    if (!taken.some((other) => overlap(other, area))) return { text, x: right, y, angle: 0, anchor: "end", areas: [area] };
+  }
+  return null;
+}
+
+// The names of the roofs, that of the chosen one first, none over another: where one finds no place, only its line says it.
+export function roofLabels(roofline: Roofline, frame: Frame, chosen: Roof | null): RoofLabel[] {
+  const labels: RoofLabel[] = [];
+  const taken = () => labels.flatMap(({ areas }) => areas);
+  for (const roof of byteRoofs(roofline)) {
+    const label = slopeLabel(roof, frame);
+    if (!label.areas.some((area) => taken().some((other) => overlap(area, other)))) labels.push(label);
+  }
+  const isChosen = ({ roofs }: { roofs: Roof[] }) => chosen !== null && roofs.includes(chosen);
+  for (const { roofs } of ceilings(roofline).sort((a, b) => Number(isChosen(b)) - Number(isChosen(a)))) {
+    const label = ceilingLabel(roofs, frame, taken());
+    if (label) labels.push(label);
+  }
+  return labels;
+}
+
+// What the name of the chosen roof's ridge covers.
+function ridgeArea(roofline: Roofline, { x, right, bottom }: Frame, roof: Roof | null): Rect[] {
+  const memory = memoryRoof(roofline);
+  if (!roof || !memory) return [];
+  const knee = x.toPixel(ridge(roof, memory)), width = textWidth(`ridge ${digits(ridge(roof, memory))} FLOP/B`) + 4;
+  return [{ x: knee > right - 110 ? knee - width : knee, y: bottom - 5 - labelHeight, width, height: labelHeight + 2 }];
 }
 
 // A bandwidth: as many FLOP/s as the bytes that it brings allow.
@@ -188,12 +223,10 @@ function Slope({ roof, frame, highest }: { roof: Roof; frame: Frame; highest: nu
   const rise = roof.bytes_per_s!;
   const begin = Math.max(xs[0], ys[0] / rise), end = highest / rise;
   if (!(end > begin)) return null;
-  const label = slopeLabel(roof, frame);
   return (
-    <g>
-      <line class="roof" x1={x.toPixel(begin)} y1={y.toPixel(begin * rise)} x2={x.toPixel(end)} y2={y.toPixel(highest)} />
-      <text class="label" transform={`translate(${label.x.toFixed(1)} ${label.y.toFixed(1)}) rotate(${label.angle.toFixed(1)})`}>{label.text}</text>
-    </g>
+    <line class="roof" x1={x.toPixel(begin)} y1={y.toPixel(begin * rise)} x2={x.toPixel(end)} y2={y.toPixel(highest)}>
+      <title>{said(roof, "B/s", rise)}</title>
+    </line>
   );
 }
 
@@ -205,8 +238,9 @@ function Ceiling({ roofs, frame: { x, y, xs, right, bottom }, memory, chosen, be
   const knee = memory ? x.toPixel(ridge(roof, memory)) : 0;
   return (
     <g>
-      <line class={chosen ? "roof chosen" : "roof"} x1={x.toPixel(begin)} x2={right} y1={level} y2={level} />
-      <text class="label" x={right - 3} y={level - 4} text-anchor="end">{saidTogether(roofs)}</text>
+      <line class={chosen ? "roof chosen" : "roof"} x1={x.toPixel(begin)} x2={right} y1={level} y2={level}>
+        <title>{saidTogether(roofs)}</title>
+      </line>
       {memory && ridge(roof, memory) > xs[0] && (
         <>
           <circle class="ridge" cx={knee} cy={level} r={3} />

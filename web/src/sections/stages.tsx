@@ -3,7 +3,7 @@ import { list, type Report, type Row, type StepCurve, type View } from "../data"
 import { described, DescribedTable } from "../described";
 import { Empty, Section, shown, Value } from "../parts";
 import { Sparkline, StepCurves } from "../pictures/charts";
-import { clamp } from "../pictures/drawing";
+import { categoryVariable, clamp, stageCategory } from "../pictures/drawing";
 import { cellText, column, type Description, Table } from "../table";
 import { bandwidthText, countText, flopsText, plural, shareText, timeText } from "../text";
 
@@ -58,7 +58,7 @@ function StageCard({ report, stage, curves }: { report: Row; stage: Row; curves:
   const curve = curves.find((each) => each.stage === name);
   return (
     <article class="card" aria-label={`Stage ${shown(name)}`}>
-      <h3>{shown(name)}</h3>
+      <h3><span class="swatch" style={{ background: `var(${categoryVariable(stageCategory(name))})` }} />{shown(name)}</h3>
       <p class="dim">
         {plural(stage["steps"] ?? 0, "step")}, {timeText(stage["time_ns"])}, {shareText(stage["share"])} of the run;
         {" "}{plural(stage["kernels"] ?? 0, "kernel")}

@@ -4,6 +4,7 @@ import { describe, expect, it, vi } from "vitest";
 import { Masthead } from "../../src/app";
 import type { DiffRow, Finding, PageData, Report, RunData } from "../../src/data";
 import { bySignificance } from "../../src/sections/comparison";
+import { keyFigures } from "../../src/sections/figures";
 import { cost, flat } from "../../src/sections/run";
 import { bars, stageNumbers } from "../../src/sections/stages";
 import { FindingCard } from "../../src/sections/summary";
@@ -47,6 +48,28 @@ describe("the head of the page", () => {
     expect(html({ job: { sentence } })).toContain(sentence);
     expect(html({ job: { sentence: null } })).not.toContain("Job");
     expect(html({})).not.toContain("Job");
+  });
+});
+
+describe("the key figures", () => {
+  const decode = { name: "decode", confidence: 0.9, steps: 500, step_p50_ns: 2e6, tokens_per_s: 490.4, tpot_p50_ns: 2.04e6, mfu: 0.012, mbu: 0.254, busy: 0.49 };
+  const prefill = { name: "prefill", confidence: 0.9, steps: 5, step_p50_ns: 1e7, time_ns: 9e9, ttft_ns: 1e7, mfu: 0.5 };
+  const texts = (report: Report) => keyFigures(report).map(({ name, value, of }) => `${name} ${value} ${of}`.trim());
+  it("are those of decode, with time to first token", () => {
+    expect(texts({ life: { time_ns: 4.56e9 }, devices: [{ kind: "gpu" }], stages: [prefill, decode],
+                   measures: [{ name: "run.device_memory_peak", value: 4.15e9 } as never] }))
+      .toEqual(["Wall time 4.56 s", "Tokens/s 490 decode", "TTFT 10 ms median", "TPOT 2.04 ms median", "MFU 1.2 % decode", "MBU 25.4 % decode",
+                "GPU busy 49 % decode", "GPU memory peak 4.15 GB"]);
+  });
+  it("are only those that are known, and of no stage that is a guess", () => {
+    expect(texts({})).toEqual([]);
+    expect(texts({ coverage: { wall_ns: 1e9 }, stages: [{ ...decode, confidence: 0.5 }] })).toEqual(["Wall time 1 s"]);
+    expect(texts({ stages: [{ name: "steps", time_ns: 1, step_p50_ns: 5e6, mfu: null }] })).toEqual(["Step 5 ms steps, median"]);
+  });
+  it("of training are of the median step, the first apart", () => {
+    const steps = [900, 100, 102, 98].map((ms) => ({ total_ns: ms * 1e6, tokens: 1000 }));
+    expect(texts({ training: [{ steps }], stages: [{ name: "backward", time_ns: 5, busy: 0.9 }] } as Report))
+      .toEqual(["Step 100 ms median", "Tokens/s 10 k median step", "Busy 90 % backward"]);
   });
 });
 

@@ -2,7 +2,12 @@
 //                       └─ attention(3) ─┬─ gemm(40)
 //                                        └─ mlp(4) ── mlp(20)      a name inside itself
 import { describe, expect, it } from "vitest";
-import { ancestors, boxAt, byName, changeText, fullChange, kindNames, layout, lookOf, relativeChange, search, treeOf, walk, weigh } from "./model";
+import type { Flame } from "../../data";
+import {
+  ancestors, boxAt, byName, changeText, choicesOf, fullChange, kindNames, layout, lookOf, modelOf, nodeAtPath, pathOf, relativeChange, search,
+  tooSmall, treeOf, walk, weigh,
+} from "./model";
+import { sandwich } from "./shape";
 
 const names = ["all", "decode", "mlp", "gemm", "attention", "stage", "module", "kernel"];
 const columns = {
@@ -72,6 +77,87 @@ describe("flame tree", () => {
   });
 });
 
+// all ─┬─ prefill ── layers.* ── mlp ── gemm(30)              of it layer 0: 10, layer 10: 12, layer 2: 8
+//      └─ decode ─┬─ layers.*(3) ── gemm(40)                 layer 0: 20, layer 2: 15; 5 are not known by layer
+//                 └─ frames too small to draw(2) ── gemm(5)
+const flame: Flame = {
+  names: ["all", "prefill", "decode", "layers.*", "mlp", "gemm", "frames too small to draw", "root", "stage", "module", "kernel", "other"],
+  parent: [-1, 0, 1, 2, 3, 0, 5, 6, 5, 8], name: [0, 1, 3, 4, 5, 2, 3, 5, 6, 5], kind: [7, 8, 9, 9, 10, 8, 9, 10, 11, 10],
+  self: [[0, 0, 0, 0, 30, 0, 3, 40, 2, 5], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0, 7, 0, 0]],
+  total: [80, 0, 7], merged: [7, 0, 0], why: null,
+  layers: { node: [4, 4, 4, 7, 7], layer: [10, 0, 2, 2, 0], self: [[12, 10, 8, 15, 20], [0, 0, 0, 0, 0], [0, 0, 0, 7, 0]] },
+  wrappers: 3,
+};
+const folded = { stage: "", layers: false, wrappers: false };
+const totalOf = (model: ReturnType<typeof modelOf>, path: string[], weight = 0) => {
+  const node = nodeAtPath(model.tree, path);
+  expect(pathOf(model.tree, node)).toEqual(path);
+  return model.weights(weight, "after").total[node];
+};
+
+describe("what is shown of a flame graph", () => {
+  it("layers are folded, and unfolding keeps every sum", () => {
+    expect(choicesOf(flame)).toEqual({ stages: ["prefill", "decode"], layers: true, wrappers: 0 });
+    const before = modelOf(flame), after = modelOf(flame, { ...folded, layers: true });
+    expect(before.tree.names).not.toContain("layers.0");
+    for (const weight of [0, 2]) {
+      for (const path of [[], ["prefill"], ["decode"], ["decode", "layers.*"], ["prefill", "layers.*"]])
+        expect(totalOf(after, path, weight)).toBe(totalOf(before, path, weight));
+    }
+    expect(totalOf(after, ["prefill", "layers.*", "layers.10", "mlp", "gemm"])).toBe(12);
+    expect(totalOf(after, ["decode", "layers.*", "layers.2"])).toBe(15);
+    expect(totalOf(after, ["decode", "layers.*", "gemm"])).toBe(5);  // not known by layer
+    expect(totalOf(after, ["decode", "layers.*", "layers.2"], 2)).toBe(7);
+    expect(nodeAtPath(after.tree, ["prefill", "layers.*", "mlp"])).toBe(nodeAtPath(after.tree, ["prefill", "layers.*"]));
+  });
+  it("layers are drawn in their order, not by weight", () => {
+    const { tree, weights } = modelOf(flame, { ...folded, layers: true });
+    const boxes = layout(tree, weights(0, "after").total, 0, 1000, 0.1).filter((box) => tree.kinds[box.node] === "layer" && box.depth === 3);
+    const inPrefill = boxes.filter((box) => ancestors(tree, box.node).some((node) => tree.names[node] === "prefill")).sort((a, b) => a.x - b.x);
+    expect(inPrefill.map((box) => tree.names[box.node])).toEqual(["layers.0", "layers.2", "layers.10"]);
+  });
+  it("a stage is that stage's weight, and stages add up", () => {
+    const of = (stage: string) => modelOf(flame, { ...folded, stage }).weights(0, "after").total[0]!;
+    expect([of("prefill"), of("decode")]).toEqual([30, 50]);
+    expect(of("prefill") + of("decode")).toBe(modelOf(flame).weights(0, "after").total[0]);
+    expect(modelOf(flame, { ...folded, stage: "decode" }).tree.names).not.toContain("prefill");
+  });
+  it("wrappers are shown on request", () => {
+    const all: Flame = { ...flame, names: [...flame.names, "_call_impl"], name: [0, 1, 3, 12, 5, 2, 3, 5, 6, 5] };
+    const both = { ...flame, with_wrappers: all };
+    expect(choicesOf(both).wrappers).toBe(3);
+    expect(modelOf(both).tree.names).not.toContain("_call_impl");
+    expect(modelOf(both, { ...folded, wrappers: true }).tree.names).toContain("_call_impl");
+  });
+  it("what is too small to draw is told, with its kernels", () => {
+    const { tree, weights: of } = modelOf(flame);
+    expect(tooSmall(tree, of(0, "after").total)).toBe(7);
+  });
+});
+
+describe("callers and callees", () => {
+  it("both weigh what the function takes in all places", () => {
+    const model = modelOf(flame), { tree: all } = model, of = model.weights(0, "after");
+    const { callers, callees, places } = sandwich(all, of, all.names.indexOf("gemm"));
+    expect(places).toBe(3);
+    expect([callers.weights.total[0], callees.weights.total[0]]).toEqual([75, 75]);
+    expect(callers.weights.self.reduce((sum, value) => sum + value, 0)).toBe(75);
+    const named = (grown: typeof callers, path: string[]) => grown.weights.total[nodeAtPath(grown.tree, path)];
+    expect(named(callers, ["mlp", "layers.*", "prefill"])).toBe(30);
+    expect(named(callers, ["layers.*"])).toBe(40);
+    expect(callers.tree.names).not.toContain("all");
+  });
+  it("merges places, and recursion counts once", () => {
+    const { callers, callees } = sandwich(tree, weights, 2);  // mlp: 32 at one place, 24 (with an mlp inside) at the other
+    expect(callees.weights.total[0]).toBe(32 + 24);
+    expect(callers.weights.total[0]).toBe(32 + 24);
+    expect(callees.weights.self[0]).toBe(2 + 4);
+    expect(callees.weights.total[nodeAtPath(callees.tree, ["gemm"])]).toBe(30);
+    expect(callees.weights.total[nodeAtPath(callees.tree, ["mlp"])]).toBe(20);
+    expect(callers.weights.total[nodeAtPath(callers.tree, ["attention", "decode"])]).toBe(24);
+  });
+});
+
 describe("change", () => {
   it("relative and in words", () => {
     const changes = [relativeChange(100, 105), relativeChange(0, 5), relativeChange(5, 0), relativeChange(0, 0)];
@@ -91,7 +177,7 @@ describe("change", () => {
 
 it("kinds differ in colour or pattern", () => {
   const kinds = ["python", "native", "range", "module", "kernel", "copy", "other"];
-  const looks = kinds.map((kind) => lookOf(kind, ""));
-  expect(new Set(looks.map((look) => `${look.category} ${look.pattern}`)).size).toBe(kinds.length);
-  expect(kindNames(["kernel", "root", "python", "kernel"])).toEqual(["python", "kernel"]);
+  const looks = kinds.map((kind) => lookOf(kind));
+  expect(new Set(looks.map((look) => `${look.colour} ${look.pattern}`)).size).toBe(kinds.length);
+  expect(kindNames(["kernel", "root", "native", "python", "kernel"])).toEqual(["python", "native"]);
 });

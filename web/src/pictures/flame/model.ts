@@ -3,10 +3,17 @@ import { type Flame, type FlameDiff, flameWeights } from "../../data";
 import { change, inUnit, visible } from "../../text";
 import type { Pattern, Theme } from "../canvas";
 import { stageCategory } from "../drawing";
-import type { Change } from "./view";
+import { classOf } from "../timeline/gaps";
+import type { Change } from "./draw";
+import { hasLayers, ofStage, stagesOf, unfolded, type Weighted } from "./shape";
 
-export interface Columns { names: string[]; short_names?: (string | null)[]; parent: number[]; name: number[]; kind: number[] }
-export interface Tree { parent: Int32Array; children: number[][]; names: string[]; shortNames: string[]; kinds: string[]; depth: Int32Array }
+export interface Columns {
+  names: string[]; short_names?: (string | null)[]; classes?: (string | null)[]; parent: number[]; name: number[]; kind: number[];
+}
+export interface Tree {
+  parent: Int32Array; children: number[][]; depth: Int32Array; names: string[]; shortNames: string[]; kinds: string[];
+  classes: number[];  // of kernels: timeline/gaps.ts; -1 of other frames
+}
 
 // Node 0 is the root. Where the data have several, they get one above them; `shift` is then 1.
 export interface Rooted { tree: Tree; shift: 0 | 1 }
@@ -19,12 +26,14 @@ export function treeOf(columns: Columns, shown: (text: string) => string): Roote
   const tree: Tree = {
     parent: new Int32Array(count).fill(-1), children: Array.from({ length: count }, () => []), depth: new Int32Array(count),
     names: new Array<string>(count).fill("all"), shortNames: new Array<string>(count).fill(""), kinds: new Array<string>(count).fill("root"),
+    classes: new Array<number>(count).fill(-1),
   };
   for (let from = 0; from < columns.parent.length; ++from) {
     const node = from + shift, parent = columns.parent[from]! + shift;
     tree.names[node] = label[columns.name[from]!] ?? "";
     tree.shortNames[node] = shown(columns.short_names?.[columns.name[from]!] ?? "");
     tree.kinds[node] = label[columns.kind[from]!] ?? "";
+    if (tree.kinds[node] === "kernel") tree.classes[node] = classOf(columns.classes?.[columns.name[from]!]);
     if (parent < 0 || parent >= node) continue;  // parents come first
     tree.parent[node] = parent;
     tree.children[parent]!.push(node);
@@ -69,7 +78,8 @@ export function layout(tree: Tree, total: Float64Array, zoomed: number, width: n
 }
 
 export function heaviestFirst(tree: Tree, total: Float64Array, node: number): number[] {
-  return [...tree.children[node]!].sort((a, b) => total[b]! - total[a]! || a - b);
+  const rank = (child: number) => (tree.kinds[child] === "layer" ? 0 : 1);  // layers stay in their order
+  return [...tree.children[node]!].sort((a, b) => rank(a) - rank(b) || (rank(a) === 0 ? a - b : total[b]! - total[a]! || a - b));
 }
 
 // Outermost first, without the node itself.
@@ -159,9 +169,10 @@ export interface FlameModel {
   tree: Tree; differential: boolean; usable: number[];  // weights that are not all zero
   weights(weight: number, side: Side): Weights;
   change(weight: number): Change | null;
-  aggregated(weight: number): number;
-  why: string | null;
 }
+// What is shown of it.
+export interface Shape { stage: string; layers: boolean; wrappers: boolean }  // stage "": all
+export interface Choices { stages: string[]; layers: boolean; wrappers: number }
 
 export const weightNames = ["GPU time", "CPU time", "bytes"];
 export const weightUnits = flameWeights.map((weight) => (weight === "bytes" ? "bytes" : "ns"));
@@ -169,53 +180,78 @@ export const weightUnits = flameWeights.map((weight) => (weight === "bytes" ? "b
 const usableOf = (sides: Weights[][]): number[] => [0, 1, 2].filter((weight) => sides.some((side) => side[weight]!.total[0]! > 0));
 const weighAll = (rooted: Rooted, self: number[][]): Weights[] => self.map((own) => weigh(rooted, own));
 
-export function modelOf(flame: Flame): FlameModel {
-  const rooted = treeOf(flame, visible);
-  const weights = weighAll(rooted, flame.self);
+export function choicesOf(flame: Flame | FlameDiff): Choices {
+  if (!("self" in flame)) return { stages: stagesOf(flame), layers: false, wrappers: 0 };
+  return { stages: stagesOf(flame), layers: hasLayers(flame.layers), wrappers: flame.with_wrappers ? flame.wrappers ?? 0 : 0 };
+}
+
+export function modelOf(flame: Flame, shape: Shape = { stage: "", layers: false, wrappers: false }): FlameModel {
+  const frames = (shape.wrappers && flame.with_wrappers) || flame;
+  let columns: Weighted = frames;
+  if (shape.layers && frames.layers) columns = unfolded(columns, frames.layers);
+  if (shape.stage !== "") columns = ofStage(columns, shape.stage);
+  const rooted = treeOf(columns, visible);
+  const weights = weighAll(rooted, columns.self);
   return {
     tree: rooted.tree, differential: false, usable: usableOf([weights]), weights: (weight) => weights[weight]!, change: () => null,
-    aggregated: (weight) => flame.merged[weight] ?? 0, why: flame.why,
   };
 }
 
-export function diffModelOf(diff: FlameDiff): FlameModel {
-  const rooted = treeOf(diff, visible), { tree } = rooted;
-  const sides = { before: weighAll(rooted, diff.before), after: weighAll(rooted, diff.after) };
+export function diffModelOf(diff: FlameDiff, stage = ""): FlameModel {
+  const both: Weighted = { ...diff, self: [...diff.before, ...diff.after] };
+  const columns = stage === "" ? both : ofStage(both, stage);
+  const rooted = treeOf(columns, visible), { tree } = rooted;
+  const sides = { before: weighAll(rooted, columns.self.slice(0, 3)), after: weighAll(rooted, columns.self.slice(3)) };
   return {
     tree, differential: true, usable: usableOf([sides.before, sides.after]), weights: (weight, side) => sides[side][weight]!,
     change: (weight) => {
       const [before, after] = [sides.before[weight]!.total, sides.after[weight]!.total];
       return { before, after, full: fullChange(tree, before, after) };
     },
-    aggregated: () => 0, why: null,
   };
 }
 
-// How the kinds of frames look: colour and pattern, so that neither is needed alone.
-export interface Look { category: number; pattern: Pattern; name: string }  // category -1: the colour of nothing special
+// Weight in call paths of which frames are left out.
+export const tooSmall = (tree: Tree, total: Float64Array): number => tree.kinds.reduce(
+  (sum, kind, node) => sum + (kind === "other" && tree.kinds[tree.parent[node]!] !== "other" ? total[node]! : 0), 0);
 
-const looks: Record<string, Look> = {
-  root: { category: -1, pattern: "plain", name: "all" },
-  stage: { category: 0, pattern: "plain", name: "stage" },
-  python: { category: 3, pattern: "plain", name: "Python function" },
-  native: { category: 5, pattern: "hatched", name: "native function" },
-  range: { category: 2, pattern: "dotted", name: "range" },
-  module: { category: 2, pattern: "plain", name: "module" },
-  kernel: { category: 1, pattern: "underlined", name: "kernel" },
-  copy: { category: 6, pattern: "underlined", name: "copy" },
-  other: { category: 7, pattern: "crossed", name: "aggregated" },
-};
-
-export function lookOf(kind: string, name: string): Look {
-  const look = looks[kind] ?? { category: 7, pattern: "plain" as const, name: kind };
-  return kind === "stage" ? { ...look, category: stageCategory(name) } : look;
+// The node under the same names in another tree, or the innermost that is there.
+export const pathOf = (tree: Tree, node: number): string[] => [...ancestors(tree, node), node].slice(1).map((each) => tree.names[each]!);
+export function nodeAtPath(tree: Tree, path: string[]): number {
+  let at = 0;
+  for (const name of path) at = tree.children[at]!.find((child) => tree.names[child] === name) ?? at;
+  return at;
 }
 
-// For the legend: stages stand under their names, in colours of their own.
-export const kindNames = (kinds: Iterable<string>): string[] => {
-  const order = Object.keys(looks);
-  return [...new Set(kinds)].filter((kind) => kind !== "root" && kind !== "stage").sort((a, b) => order.indexOf(a) - order.indexOf(b));
+// How the kinds of frames look: colour and pattern, so that neither is needed alone. Stages have the colours that they
+// have everywhere, kernels those of their classes.
+export interface Look { colour: string; pattern: Pattern; name: string }  // colour: a key of the theme's kinds; "" nothing special
+
+const looks: Record<string, Look> = {
+  root: { colour: "", pattern: "plain", name: "all" },
+  stage: { colour: "", pattern: "plain", name: "stage" },
+  python: { colour: "python", pattern: "plain", name: "Python function" },
+  native: { colour: "native", pattern: "hatched", name: "native function" },
+  range: { colour: "range", pattern: "dotted", name: "range" },
+  module: { colour: "module", pattern: "plain", name: "module" },
+  layer: { colour: "range", pattern: "plain", name: "layer" },
+  kernel: { colour: "", pattern: "underlined", name: "kernel" },
+  copy: { colour: "copy", pattern: "underlined", name: "copy" },
+  other: { colour: "other", pattern: "crossed", name: "frames too small to draw" },
 };
 
-export const fillOf = (look: Look, theme: Theme): string => (look.category < 0 ? theme.idle : theme.categories[look.category]!);
-export const textOf = (look: Look, theme: Theme): string => (look.category < 0 ? theme.text : theme.onCategories[look.category]!);
+export const lookOf = (kind: string): Look => looks[kind] ?? { colour: "other", pattern: "plain", name: kind };
+
+// For the legend: stages stand under their names, in colours of their own; kernels by class.
+export const kindNames = (kinds: Iterable<string>): string[] => {
+  const order = Object.keys(looks);
+  return [...new Set(kinds)].filter((kind) => !["root", "stage", "kernel"].includes(kind)).sort((a, b) => order.indexOf(a) - order.indexOf(b));
+};
+
+export const outsideStages = "outside stages";
+
+export function fillOf(kind: string, name: string, kernelClass: number, theme: Theme): string {
+  if (kind === "stage" && name !== outsideStages) return theme.categories[stageCategory(name)]!;
+  if (kind === "kernel") return theme.classes[Math.max(0, kernelClass)]!;
+  return theme.kinds[lookOf(kind).colour] ?? theme.idle;
+}

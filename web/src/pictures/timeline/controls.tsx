@@ -1,13 +1,15 @@
 import { useMemo } from "preact/hooks";
 import type { LaneKind, StepDetail } from "../../data";
 import { column, DataTable } from "../../table";
-import { clipped, count, moment, percent, time, visible } from "../../text";
+import { clipped, count, moment, percent, plural, time, visible } from "../../text";
 import { categoryVariable, type Range, stageCategory } from "../drawing";
+import type { ColourBy } from "./draw";
+import { classOf, classVariable, gaps, kernelClasses } from "./gaps";
 import { type Found, type LaneRow, laneTotal, nameTotals, type Place, resolution, type Segment, type SliceFacts } from "./patches";
 
 interface ToolbarProps {
   onZoom: (factor: number) => void; onPan: (share: number) => void; onReset: () => void;
-  colourBy: "stage" | "name"; onColourBy: (by: "stage" | "name") => void;
+  colourBy: ColourBy; onColourBy: (by: ColourBy) => void;
   query: string; onQuery: (query: string) => void; found: Found[]; onFound: (found: Found) => void;
   details: StepDetail[]; onDetail: (detail: StepDetail) => void; stages: Place[]; onStage: (place: Place) => void;
 }
@@ -24,8 +26,9 @@ export function Toolbar(props: ToolbarProps) {
       </span>
       <Places {...props} />
       <label class="p-group">colour by
-        <select value={props.colourBy} onChange={(event) => props.onColourBy(event.currentTarget.value as "stage" | "name")}>
+        <select value={props.colourBy} onChange={(event) => props.onColourBy(event.currentTarget.value as ColourBy)}>
           <option value="stage">stage</option>
+          <option value="class">class of kernel</option>
           <option value="name">name</option>
         </select>
       </label>
@@ -82,43 +85,57 @@ function Places({ details, onDetail, stages, onStage }: ToolbarProps) {
 const isMedian = (detail: StepDetail): boolean => (detail.which ?? "median") === "median";
 
 interface StatusProps {
+  where: string;  // a step that is in view as a whole
+  empty: number;  // lanes that have nothing in the window
   window: Range; whole: number; parts: Segment[]; lanes: LaneRow[]; live: boolean; loading: boolean; error: string;
 }
 
 // What is in view and how exact it is.
-export function Status({ window, whole, parts, lanes, live, loading, error }: StatusProps) {
+export function Status({ where, empty, window, whole, parts, lanes, live, loading, error }: StatusProps) {
   const events = lanes.filter((row) => row.lane.kind !== "idle").map((row) => row.key);  // gaps are none
   const { shown, all, mergedNs } = useMemo(() => resolution(parts, events), [parts, lanes]);
   const span = window[1] - window[0];
   return (
     <div class="p-muted">
+      {where !== "" && <b>{where}: </b>}
       {time(span)}{span < whole && <> of {time(whole)}</>} in view, {parts.length > 1 && "about "}{count(all)} slices
       {shown < all && <>, drawn as {count(shown)}: what is closer than {time(mergedNs)} is merged
         {live ? "; zoom in to see it" : <>; single kernels are here only
           for the steps named above, <code>llmprof view</code> has all</>}</>}.
+      {empty > 0 && ` ${plural(empty, "lane")} with nothing in this window ${empty === 1 ? "is" : "are"} not shown.`}
       {loading && " Asking for details …"}
       {error !== "" && <span role="alert"> No details: {error}</span>}
       <details class="p-noprint">
         <summary>Keys and gestures</summary>
         w s or + − zoom, a d or ← → move, 0 whole run; Tab or ↑ ↓ to a lane, there n p next and previous slice, Enter selects the
-        one in the middle, Enter again zooms to it, Esc back. Drag marks a part to zoom to, Shift and drag moves; the wheel zooms
-        with Ctrl or once a lane was clicked; two fingers zoom. Hatched: estimated, or idle.
+        one in the middle, Enter again zooms to it, Esc back. Drag selects a part of the time and
+        sums up what is in it (x: all that is in view), Shift and drag moves; w a s d also work while the pointer is over the picture;
+        the wheel zooms with Ctrl or once a lane was clicked; two fingers zoom. Hatched: estimated, or no kernel.
       </details>
     </div>
   );
 }
 
+interface LegendProps { by: ColourBy; stages: string[]; lanes: LaneRow[] }
+
 // What the colours mean; by name they only tell neighbours apart.
-export function StageLegend({ stages }: { stages: string[] }) {
+export function Legend({ by, stages, lanes }: LegendProps) {
+  const key = (name: string, variable: string, hatched = false) => (
+    <li key={name} class="p-key">
+      <span class={hatched ? "p-swatch p-hatched" : "p-swatch"} style={{ backgroundColor: `var(${variable})` }} />{name}
+    </li>
+  );
   return (
-    <ul class="p-legend" aria-label="colours of stages">
-      {stages.map((stage) => (
-        <li key={stage} class="p-key">
-          <span class="p-swatch" style={{ background: `var(${categoryVariable(stageCategory(stage))})` }} />{stage}
-        </li>
-      ))}
-      <li class="p-key"><span class="p-swatch" style={{ background: "var(--p-muted)" }} />no stage</li>
-    </ul>
+    <>
+      <ul class="p-legend" aria-label={`colours: ${by}`}>
+        {by === "stage" ? stages.map((stage) => key(stage, categoryVariable(stageCategory(stage))))
+          : kernelClasses.map((name) => key(name, classVariable(classOf(name))))}
+        {by === "stage" && key("no stage", "--p-muted")}
+      </ul>
+      {lanes.some(({ lane }) => lane.kind === "idle") && (
+        <ul class="p-legend" aria-label="gaps">{gaps.map(({ name, variable }) => key(name, variable, true))}</ul>
+      )}
+    </>
   );
 }
 

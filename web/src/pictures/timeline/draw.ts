@@ -1,13 +1,14 @@
 // Slices of a lane on its canvas. What is thinner than a pixel is added up per pixel, so that the cost is bounded by
 // the width of the picture and a look at each slice in view.
 import type { Curve } from "../../data";
-import { patternOf, shorten, type Theme } from "../canvas";
-import { type Range, firstAbove } from "../drawing";
+import { fitted, patternOf, type Theme } from "../canvas";
+import { firstAbove, parseColour, type Range, textOn } from "../drawing";
 import { type Patch, type PatchLane, type Segment, type SliceRef, visibleRange } from "./patches";
 
+export type ColourBy = "stage" | "class" | "name";
 export interface LaneStyle {
   window: Range; width: number; height: number; theme: Theme;
-  colourBy: "stage" | "name";
+  colourBy: ColourBy;
   found: Map<Patch, Uint8Array> | null;  // names that were searched for; null: no search
   selected: SliceRef | null;
 }
@@ -67,18 +68,22 @@ function drawPart(context: CanvasRenderingContext2D, part: Segment, columns: Pat
   fillRun();
 }
 
-const idleCategory = 255, noStage = 254;
+// Looks: categories, then classes of kernels, causes of gaps, and what has no stage.
+const firstClass = 32, firstGap = 64, noStage = 254;
+const isGap = (category: number): boolean => category >= firstGap && category < noStage;
 
 function categoryColumn(patch: Patch, { lane }: PatchLane, style: LaneStyle): (index: number) => number {
-  if (lane.kind === "idle") return () => idleCategory;
+  if (lane.kind === "idle") return (index) => firstGap + patch.byGap[lane.label[index]!]!;
   if (lane.kind === "stages") return (index) => patch.byStage[lane.label[index]!] ?? noStage;
+  if (style.colourBy === "class" && lane.kind === "stream") return (index) => firstClass + patch.byClass[lane.label[index]!]!;
   if (style.colourBy === "name") return (index) => patch.byName[lane.label[index]!] ?? noStage;
   return (index) => (lane.stage[index]! < 0 ? noStage : patch.byStage[lane.stage[index]!]!);
 }
 
 function colourOf(category: number, theme: Theme): string {
-  if (category === idleCategory) return theme.idle;
-  return category === noStage ? theme.muted : theme.categories[category]!;
+  if (category === noStage) return theme.muted;
+  if (isGap(category)) return theme.gaps[category - firstGap]!;
+  return category >= firstClass ? theme.classes[category - firstClass]! : theme.categories[category]!;
 }
 
 function fill(context: CanvasRenderingContext2D, { x, end, category, alpha, estimated }: Box, { height, theme }: LaneStyle): void {
@@ -87,7 +92,7 @@ function fill(context: CanvasRenderingContext2D, { x, end, category, alpha, esti
   context.globalAlpha = alpha;
   context.fillStyle = colourOf(category, theme);
   context.fillRect(x, 1, width, height - 2);
-  const pattern = estimated || category === idleCategory ? patternOf(context, "hatched", theme.text) : null;
+  const pattern = estimated || isGap(category) ? patternOf(context, "hatched", theme.text) : null;
   if (pattern && width > 2) {
     context.fillStyle = pattern;
     context.fillRect(x, 1, width, height - 2);
@@ -103,10 +108,9 @@ function sliceText(patch: Patch, { lane }: PatchLane, index: number): string {
 
 function write(context: CanvasRenderingContext2D, text: string, [x, end]: Range, category: number, style: LaneStyle): void {
   const left = Math.max(x, 0), right = Math.min(end, style.width);
-  const short = shorten(text, right - left - 6, fontSize);
+  const short = fitted(context, text, right - left - 6, fontSize);
   if (short === "") return;
-  context.fillStyle = category >= noStage ? style.theme.text : style.theme.onCategories[category]!;
-  if (category === noStage) context.fillStyle = style.theme.surface;
+  context.fillStyle = category === noStage ? style.theme.surface : textOn(parseColour(colourOf(category, style.theme)));
   context.fillText(short, left + 3, style.height / 2 + 0.5);
 }
 

@@ -41,7 +41,8 @@ export function pinch(times: Range, pixels: Range, width: number, limits: Range)
 
 export interface KeyContext {
   window: Range; limits: Range; parts: Segment[]; selected: SliceRef | null;
-  onWindow: (window: Range) => void; onSelect: (slice: SliceRef | null) => void; onZoomTo: (slice: SliceRef) => void;
+  onWindow: (window: Range) => void; onSelect: (slice: SliceRef | null) => void; marked: boolean; onMark: (range: Range | null) => void;
+  onZoomTo: (slice: SliceRef) => void;
 }
 
 const zoomIn = 0.6, panBy = 0.2;
@@ -53,6 +54,8 @@ export function useKeys(context: KeyContext): (event: KeyboardEvent) => void {
     const row = (event.target as Element).closest<HTMLElement>("[data-lane]");
     const next = windowKey(event.key, context);
     if (next) context.onWindow(next);
+    else if (event.key === "x") context.onMark(context.window);
+    else if (event.key === "Escape" && context.marked && !context.selected) context.onMark(null);
     else if (event.key === "ArrowDown") focusLane(event.currentTarget as Element, row, 1);
     else if (event.key === "ArrowUp") focusLane(event.currentTarget as Element, row, -1);
     else if (!row || !sliceKey(event.key, row.dataset["lane"]!, context)) return;
@@ -60,13 +63,30 @@ export function useKeys(context: KeyContext): (event: KeyboardEvent) => void {
   };
 }
 
+// w, a, s and d also work while the pointer is over the picture, unless something is being typed.
+export function useHoverKeys(element: HTMLElement | null, context: KeyContext): void {
+  const now = useRef(context);
+  now.current = context;
+  useEffect(() => {
+    if (!element) return;
+    const onKeyDown = (event: KeyboardEvent) => {
+      const target = event.target as Element, typing = target.closest("input, select, textarea, [role=application]");
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || typing || !element.matches(":hover")) return;
+      const next = /^[wasd]$/i.test(event.key) ? windowKey(event.key, now.current) : null;
+      if (next) { now.current.onWindow(next); event.preventDefault(); }
+    };
+    document.addEventListener("keydown", onKeyDown);
+    return () => document.removeEventListener("keydown", onKeyDown);
+  }, [element]);
+}
+
 export function windowKey(key: string, { window, limits }: KeyContext): Range | null {
   const middle = (window[0] + window[1]) / 2, span = window[1] - window[0];
   switch (key) {
-    case "w": case "+": case "=": return zoom(window, middle, zoomIn, limits);
-    case "s": case "-": return zoom(window, middle, 1 / zoomIn, limits);
-    case "a": case "ArrowLeft": return pan(window, -panBy * span, limits);
-    case "d": case "ArrowRight": return pan(window, panBy * span, limits);
+    case "w": case "W": case "+": case "=": return zoom(window, middle, zoomIn, limits);
+    case "s": case "S": case "-": return zoom(window, middle, 1 / zoomIn, limits);
+    case "a": case "A": case "ArrowLeft": return pan(window, -panBy * span, limits);
+    case "d": case "D": case "ArrowRight": return pan(window, panBy * span, limits);
     case "0": case "Home": return fit(limits, limits);
     default: return null;
   }
@@ -93,14 +113,15 @@ function focusLane(lanes: Element, row: HTMLElement | null, step: number): void 
   all[Math.max(0, Math.min(all.length - 1, (row ? all.indexOf(row) : -step) + step))]?.focus();
 }
 
-// Wheel, drag and fingers on the lanes. With the mouse a drag marks a part to zoom to, with Shift it moves the window;
+// Wheel, drag and fingers on the lanes. With the mouse a drag selects a part of the time, with Shift it moves the window;
 // one finger moves, two zoom; up and down stay with the page.
 export interface Surface { window: Range; limits: Range; width: number; left: number }  // left: where the plot begins
 interface Drag { kind: "mark" | "pan"; x: number; window: Range; moved: boolean }
 
 const clickReach = 4;
 
-export function useGestures(surface: Surface, onWindow: (window: Range) => void, onClick: (event: PointerEvent) => void) {
+export function useGestures(surface: Surface, onWindow: (window: Range) => void, onMark: (range: Range) => void,
+                            onClick: (event: PointerEvent) => void) {
   const [mark, setMark] = useState<Range | null>(null);  // pixels
   const drag = useRef<Drag | null>(null);
   const fingers = useRef(new Map<number, { x: number; time: number }>());
@@ -139,7 +160,7 @@ export function useGestures(surface: Surface, onWindow: (window: Range) => void,
     setMark(null);
     if (!now) return;
     if (!now.moved) onClick(event);
-    else if (now.kind === "mark" && mark) onWindow([timeOf(mark[0]), timeOf(mark[1])]);
+    else if (now.kind === "mark" && mark) onMark([timeOf(mark[0]), timeOf(mark[1])]);
   };
   const onPointerCancel = (event: PointerEvent) => {
     fingers.current.delete(event.pointerId);

@@ -11,11 +11,11 @@ import {
 
 interface RowsProps { parts: Segment[]; curveParts: Segment[]; labelWidth: number; style: LaneStyle }
 interface LanesProps extends RowsProps {
-  groups: Group[]; mark: Range | null;
+  groups: Group[]; mark: Range | null; selection: Range | null;  // pixels; times
   onKeyDown: (event: KeyboardEvent) => void; handlers: JSX.HTMLAttributes<HTMLDivElement>;
 }
 
-export function Lanes({ groups, mark, onKeyDown, handlers, ...rows }: LanesProps) {
+export function Lanes({ groups, mark, selection, onKeyDown, handlers, ...rows }: LanesProps) {
   const { labelWidth, style } = rows;
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
   const toggle = (name: string) => setClosed((now) => toggled(now, name));
@@ -25,6 +25,7 @@ export function Lanes({ groups, mark, onKeyDown, handlers, ...rows }: LanesProps
         <div class="p-label" style={{ width: `${labelWidth}px` }}>{labelWidth < narrow ? "time" : "time in the run"}</div>
         <TimeAxis window={style.window} width={style.width} />
       </div>
+      {selection && !mark && <Selected range={selection} labelWidth={labelWidth} window={style.window} width={style.width} />}
       {mark && <div class="p-select" style={{ left: `${labelWidth + mark[0]}px`, width: `${mark[1] - mark[0]}px` }} />}
       {groups.map((group) => (
         <div key={group.name} role="group" aria-label={visible(group.name)}>
@@ -38,6 +39,13 @@ export function Lanes({ groups, mark, onKeyDown, handlers, ...rows }: LanesProps
       ))}
     </div>
   );
+}
+
+function Selected({ range, labelWidth, window, width }: { range: Range; labelWidth: number; window: Range; width: number }) {
+  const scale = linearScale(window, [0, width]);
+  const [left, right] = [clamp(scale.toPixel(range[0]), 0, width), clamp(scale.toPixel(range[1]), 0, width)];
+  if (right <= 0 || left >= width) return null;
+  return <div class="p-selected" style={{ left: `${labelWidth + left}px`, width: `${Math.max(3, right - left)}px` }} />;
 }
 
 function Rows({ group, parts, curveParts, labelWidth, style }: RowsProps & { group: Group }) {

@@ -3,13 +3,14 @@
 import type { Curve, Lane, LaneKind, Timeline } from "../../data";
 import { visible } from "../../text";
 import { nameCategory, type Range, stageCategory, firstAbove } from "../drawing";
-import { curveKey } from "./draw";
+import { curveKey, curveOf, readingAt } from "./draw";
+import { classOf, gapOf } from "./gaps";
 
 export interface Patch {
   from: number; to: number; lanes: Map<string, PatchLane>; timeline: Timeline;
   names: string[];  // as they are shown
   shortNames: string[];  // of kernels
-  byStage: Uint8Array; byName: Uint8Array;  // colours of names: as stages, as names
+  byStage: Uint8Array; byName: Uint8Array; byClass: Uint8Array; byGap: Uint8Array;  // looks of names: as stages, as names, …
 }
 
 // Columns of a lane, times relative to the begin of the run.
@@ -32,9 +33,10 @@ export function makePatch(timeline: Timeline, origin: number): Patch {
   }
   const names = timeline.names.map(visible);
   return {
-    from, to: timeline.window[1] - origin, lanes, timeline, names, 
+    from, to: timeline.window[1] - origin, lanes, timeline, names,
     shortNames: names.map((name, index) => visible(timeline.short_names?.[index] ?? "") || name),
     byStage: Uint8Array.from(timeline.names, stageCategory), byName: Uint8Array.from(timeline.names, nameCategory),
+    byClass: Uint8Array.from(timeline.names, (_, index) => classOf(timeline.classes?.[index])), byGap: Uint8Array.from(timeline.names, gapOf),
   };
 }
 
@@ -270,6 +272,21 @@ export function rowsOf(patches: Patch[]): Group[] {
   }
   for (const group of groups.values()) group.lanes.sort((a, b) => kindOrder.indexOf(a.lane.kind) - kindOrder.indexOf(b.lane.kind));
   return [...groups.values()].sort((a, b) => groupRank(a) - groupRank(b));
+}
+
+// Without lanes and readings that have nothing in the window; the lane in use stays.
+export function inWindow(groups: Group[], parts: Segment[], curveParts: Segment[], used: string | undefined): Group[] {
+  const hasSlices = ({ key }: LaneRow) => key === used || parts.some(({ from, to, patch }) => {
+    const columns = patch.lanes.get(key), [first, last] = columns ? visibleRange(columns, from, to) : [0, 0];
+    return last > first;
+  });
+  const hasReadings = ({ key }: CurveRow) => curveParts.some(({ from, to, patch }) => {
+    const curve = curveOf(patch, key);
+    return curve !== undefined && readingAt(curve, patch.from, to) + 1 > Math.max(0, readingAt(curve, patch.from, from)) &&
+      (curve.ts[curve.ts.length - 1] ?? -1) + patch.from > from;
+  });
+  return groups.map((group) => ({ ...group, lanes: group.lanes.filter(hasSlices), curves: group.curves.filter(hasReadings) }))
+    .filter((group) => group.lanes.length + group.curves.length > 0);
 }
 
 // Stages above everything, what has only readings below.

@@ -1,13 +1,16 @@
 // Slices as [begin, end, name, count, busy]; begin and end relative to the window.
-import { firstAbove } from "../drawing";
+import { firstAbove, type Range } from "../drawing";
 import { describe, expect, it } from "vitest";
-import type { Lane, Timeline } from "../../data";
+import type { Lane, RunData, Timeline } from "../../data";
 import { around, askFor, fit, leastSpanNs, pan, pinch, serves, zoom } from "./input";
 import { axisTicks, shortLabel } from "./lanes";
 import {
-  coarseFirst, factsOf, findSlices, laneKey, laneTotal, makePatch, matches, nameTotals, neighbour, resolution, segments,
-  sliceAt, stagePlaces, visibleRange,
+  coarseFirst, factsOf, findSlices, inWindow, laneKey, laneTotal, makePatch, matches, nameTotals, neighbour, resolution, segments,
+  rowsOf, sliceAt, stagePlaces, visibleRange,
 } from "./patches";
+import { gapOf, gaps } from "./gaps";
+import { selectionOf } from "./selection";
+import { firstPlaces } from "./view";
 
 function lane(slices: [number, number, number, number?, number?][], kind: Lane["kind"] = "stream"): Lane {
   return {
@@ -97,10 +100,71 @@ describe("axis", () => {
   });
 });
 
+describe("a selected part of the time", () => {
+  // Two streams: 0-40 gemm, 60-100 softmax; 20-80 gemm (10 slices, half of its time). A copy 90-110. Idle 110-120.
+  const names = ["gemm", "softmax", "decode", "copy", "GPU idle, waiting for CPU", "copy only, no kernel"];
+  const stream = (name: string, slices: Parameters<typeof lane>[0]): Lane => ({ ...lane(slices), name });
+  const of: Timeline = {
+    ...timeline([1000, 1200], [
+      stream("stream 1", [[0, 40, 0], [60, 100, 1]]), stream("stream 2", [[20, 80, 0, 10, 0.5]]),
+      { ...lane([[90, 110, 3]], "copies"), name: "copies" }, { ...lane([[100, 110, 5], [110, 120, 4]], "idle"), name: "gaps" },
+      { ...lane([[0, 120, 2]], "stages"), group: "python" },
+    ]), names, classes: ["GEMM", "softmax, loss, sampling", null, null, null, null],
+  };
+  const patch = makePatch(of, 1000), groups = rowsOf([patch]);
+  it("sums up kernels by class, stage and name, and no time is lost", () => {
+    const { span, devices: [gpu], steps } = selectionOf([patch], groups, [0, 200]);
+    expect(span).toBe(200);
+    expect(gpu!.kernels).toEqual({ name: "kernels", ns: 40 + 40 + 30, count: 12 });
+    expect(gpu!.byClass).toEqual([{ name: "GEMM", ns: 70, count: 11 }, { name: "softmax, loss, sampling", ns: 40, count: 1 }]);
+    for (const rows of [gpu!.byClass, gpu!.byStage, gpu!.byName]) expect(rows.reduce((sum, row) => sum + row.ns, 0)).toBe(gpu!.kernels.ns);
+    expect(gpu!.copies.ns).toBe(20);
+    expect(gpu!.gaps).toEqual([{ name: "copy only, no kernel", ns: 10, count: 1 }, { name: "GPU idle, waiting for CPU", ns: 10, count: 1 }]);
+    expect(steps).toEqual([{ name: "decode", ns: 120, count: 1 }]);
+  });
+  it("busy is the time with any work, overlaps once", () => {
+    // 0-40, half of 40-60, 60-110.
+    expect(selectionOf([patch], groups, [0, 200]).devices[0]!.busy).toBeCloseTo((40 + 10 + 50) / 200);
+    expect(selectionOf([patch], groups, [0, 40]).devices[0]!.busy).toBe(1);
+    expect(selectionOf([patch], groups, [110, 200]).devices[0]!.busy).toBe(0);
+  });
+  it("parts add up to the whole", () => {
+    const sum = (ranges: Range[]) => ranges.reduce((all, range) => all + selectionOf([patch], groups, range).devices[0]!.kernels.ns, 0);
+    expect(sum([[0, 33], [33, 70], [70, 200]])).toBeCloseTo(sum([[0, 200]]));
+  });
+  it("an unknown cause of a gap is called unknown", () => expect(gaps[gapOf("the moon")]!.name).toBe("GPU idle, cause unknown"));
+});
+
+it("lanes with nothing in the window are left out, but not the one in use", () => {
+  const lanes = (range: Range, used?: string) => inWindow(rowsOf([overview]), segments([overview], range), [], used).flatMap((group) => group.lanes);
+  expect(lanes([0, 1000])).toHaveLength(1);
+  expect(lanes([450, 550])).toHaveLength(0);
+  expect(lanes([450, 550], key)).toHaveLength(1);
+});
+
+describe("where the timeline opens", () => {
+  const detail = (stage: string, which: "median" | "slowest", window: [number, number]) => ({
+    stage, which, step_id: 1, timeline: timeline(window, []) });
+  const run = (stages: object[]) => ({
+    timeline: timeline([1000, 2000], []), report: { stages },
+    details: [detail("prefill", "median", [1000, 1100]), detail("decode", "median", [1500, 1520]), detail("decode", "slowest", [1700, 1790])],
+  }) as unknown as RunData;
+  it("on the median step of the stage with most time, warm-up apart", () => {
+    const stages = [{ name: "load", steps: 1, step_p50_ns: 9000 }, { name: "prefill", steps: 2, step_p50_ns: 100, time_ns: 900 },
+                    { name: "decode", steps: 50, step_p50_ns: 20, time_ns: 800 }];
+    expect(firstPlaces(run(stages)).first).toEqual([500, 520]);
+    expect(firstPlaces(run(stages.slice(0, 2))).first).toEqual([0, 100]);
+  });
+  it("on the whole run where no step is known", () => {
+    expect(firstPlaces({ ...run([]), details: [] }).first).toBeNull();
+    expect(firstPlaces(run([])).first).toEqual([0, 100]);
+  });
+});
+
 it("names of lanes keep what tells them apart", () => {
   const name = "ranges, python3 4242, depth 1";
   expect([300, 150, 80].map((width) => shortLabel(name, width))).toEqual([name, "ranges, depth 1", "depth 1"]);
-  expect(shortLabel("idle in steps, always", 120)).toBe("idle in steps, always");
+  expect(shortLabel("gaps in steps, always", 120)).toBe("gaps in steps, always");
 });
 
 describe("questions to the server", () => {
