@@ -21,7 +21,7 @@ using analyze::Verdict;
 constexpr std::size_t kIndent = 12;        // of what stands below a finding's title
 constexpr std::size_t kShownEvidence = 2;  // of a finding on one screen
 constexpr std::size_t kNamedRules = 4;     // of those that passed
-constexpr std::size_t kScreen = 40, kMostFindings = 5, kLeastFindings = 2;
+constexpr std::size_t kMostFindings = 5;
 
 bool shown_finding(const Page& page, const Finding& finding) {
   return page.stage.empty() || finding.stage.empty() || finding.stage == page.stage;
@@ -121,10 +121,6 @@ std::string open_findings(const Page& page) {
   return open.size() > kMost ? out + wrapped(fmt::format("{} more.", open.size() - kMost), 4) : out;
 }
 
-std::size_t line_count(const std::string& text) {
-  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
-}
-
 std::string evidence_lines(const Page& page, const Evidence& evidence) {
   std::string out = wrapped("- " + evidence_text(evidence), 4);
   if (!evidence.what.empty()) out += wrapped(evidence.what, 6);
@@ -178,25 +174,18 @@ std::string gain_text(const Page& page, const Finding& finding) {
                                                : finding.stage + of_run);
 }
 
-std::string diagnosis_section(const Page& page, const Style& style, std::size_t lines_before) {
+std::string diagnosis_section(const Page& page, const Style& style) {
   const analyze::Diagnosis& diagnosis = page.summary.diagnosis;
   if (diagnosis.rules.empty() && diagnosis.findings.empty()) return "";
-  const std::string head = style.heading("Diagnosis") + wrapped(diagnosis.headline);
-  const std::string tail = open_findings(page) + silent_rules(page);
   const std::vector<const Finding*> found = shown_findings(page, Verdict::kFound);
-  std::string out;
-  std::size_t shown = 0;
-  for (; shown < found.size() && shown < (page.findings > 0 ? page.findings : kMostFindings); ++shown) {
-    const std::string next = brief(page, shown + 1, *found[shown], style);
-    const std::size_t lines = lines_before + line_count(head + out + next + tail) + 1;  // one says what is left out
-    if (page.findings == 0 && shown >= kLeastFindings && lines > kScreen) break;
-    out += next;
-  }
+  const std::size_t shown = std::min(found.size(), page.findings > 0 ? page.findings : kMostFindings);
+  std::string out = style.heading("Diagnosis") + wrapped(diagnosis.headline);
+  for (std::size_t i = 0; i < shown; ++i) out += brief(page, i + 1, *found[i], style);
   if (shown < found.size()) {
     out += wrapped(
         fmt::format("{}: see diagnosis.", counted(static_cast<std::int64_t>(found.size() - shown), "more finding")));
   }
-  return head + out + tail;
+  return out + open_findings(page) + silent_rules(page);
 }
 
 std::string full_finding(const Page& page, const Finding& finding, const Style& style) {

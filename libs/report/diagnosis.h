@@ -1,5 +1,5 @@
 #pragma once
-// What holds the model back, for the terminal (on one screen, or in full with all evidence) and as JSON.
+// What holds the model back, for the terminal (in short, or in full with all evidence) and as JSON.
 
 #include <string>
 
@@ -8,10 +8,9 @@
 
 namespace llmprof::report {
 
-// The headline, the first findings in a few lines each, and what else was looked for. "" without a diagnosis. Findings:
-// Page::findings, or, where that is 0, as many as leave the report's begin, of which `lines_before` stand above, on one
-// screen: five at most, two at least.
-std::string diagnosis_section(const Page& page, const Style& style, std::size_t lines_before = 0);
+// The headline, the first findings (Page::findings, or five) in a few lines each, and what else was looked for. ""
+// without a diagnosis.
+std::string diagnosis_section(const Page& page, const Style& style);
 
 // The same with everything: evidence, advice, the rows behind each number, and the outcome of every rule.
 std::string full_diagnosis(const Page& page, const Style& style);

@@ -17,7 +17,7 @@ struct Page {
   trace::RunInfo info;
   analyze::Summary summary;
   std::size_t top = 15;      // rows per table of the terminal text
-  std::size_t findings = 0;  // of the diagnosis; 0: as many as fit one screen
+  std::size_t findings = 0;  // of the diagnosis; 0: three on the screen, five in the whole report
   std::string stage;         // show only this one; "" all
   bool diagnosis = false;    // only what was lost and the diagnosis, that one in full
   bool counters = false;     // only the hardware counters, these in full

@@ -173,7 +173,7 @@ TEST(Text, SpellsTheDenominatorsOut) {
   EXPECT_THAT(text, HasSubstr("MBU %: bytes that must move / time, of 4.00 GB/s bandwidth (spec: read loop)."));
   EXPECT_THAT(text, HasSubstr("% of wall: of 1.00 s."));
   EXPECT_THAT(text, HasSubstr("decode: a reason."));
-  EXPECT_THAT(text, HasSubstr("* decode: told from the names of ranges, confidence 0.9."));
+  EXPECT_THAT(text, HasSubstr("* decode: inferred from the names of ranges, confidence 0.9."));
 }
 
 TEST(Text, ARunWithoutRangesSaysHowToGetThem) {

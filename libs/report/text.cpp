@@ -355,7 +355,7 @@ std::string to_text(const Page& page, bool colour) {
   const base::Json report = tables_json(page);
   const TableText tables(report, flags_of(page), page.top);
   if (page.counters) return out + hardware_alone(page, style, tables);
-  out += diagnosis_section(page, style, static_cast<std::size_t>(std::count(out.begin(), out.end(), '\n')));
+  out += diagnosis_section(page, style);
   const auto add = [&](std::initializer_list<std::string_view> names) {
     for (const std::string_view name : names)
       out += std::ranges::find(kParts, name, &NamedPart::name)->text(page, style, tables);

@@ -1,6 +1,6 @@
 // Runs every *.test file of this folder. A case is three parts that a reader can check by hand:
 //   trace   tiny_decode          a run built by tests/traces
-//   query   sql/stages           an analysis (CSV), or "report" [--waterfall] [--counters] [--by line] (text), or "report --json"
+//   query   sql/stages           an analysis (CSV), or "report" [--waterfall] [--counters] [--by line] (text), or "screen 80", or "report --json"
 //   ----
 //   the expected text
 // golden_test --update rewrites the expected texts; the review reads the difference.
@@ -16,6 +16,7 @@
 #include "analyze/summary.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "report/layout.h"
 #include "report/page.h"
 #include "traces.h"
 
@@ -116,6 +117,13 @@ Result<std::string> answer(trace::Run& run, const std::string& query, const std:
   page.waterfall = query == "report --waterfall";
   page.counters = query == "report --counters";
   if (query == "report" || page.waterfall || page.counters || by != std::string::npos) return report::to_text(page, false);
+  constexpr std::string_view kScreen = "screen ";  // and its columns
+  if (query.starts_with(kScreen)) {
+    report::set_line_width(std::stoul(query.substr(kScreen.size())));
+    const std::string text = report::screen_text(page, false);
+    report::set_line_width(100);
+    return text;
+  }
   base::Json json;
   report::to_json(page, json);
   json.erase("measures");  // the same numbers again, by name: unit tests hold them
