@@ -39,6 +39,9 @@ bool decode_sample(wire::ByteReader& reader, std::uint16_t misc, PerfRecord& rec
   record.ts_ns = reader.fixed<std::uint64_t>();
   sample.period_ns = reader.fixed<std::uint64_t>();
   sample.in_kernel = (misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
+  const auto addresses = reader.fixed<std::uint64_t>();
+  if (addresses > reader.left() / sizeof(std::uint64_t)) return false;
+  sample.chain = reader.block(addresses * sizeof(std::uint64_t));
   const auto abi = reader.fixed<std::uint64_t>();
   if (abi != 0) {
     for (const std::uint8_t number : kOrder) {
@@ -180,8 +183,10 @@ perf_event_attr attributes(const PerfOptions& options, bool kernel) {
   attr.type = PERF_TYPE_SOFTWARE;
   attr.config = PERF_COUNT_SW_TASK_CLOCK;
   attr.sample_period = 1'000'000'000 / std::max<std::uint32_t>(1, options.hz);
-  attr.sample_type =
-      PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+  attr.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN |
+                     PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+  attr.exclude_callchain_user = 1;  // that of the program is unwound here, by its tables
+  attr.exclude_callchain_kernel = kernel ? 0 : 1;
   attr.sample_regs_user = kSampledRegisters;
   attr.sample_stack_user = options.stack_bytes & ~std::uint32_t{7};
   attr.disabled = 1;

@@ -19,6 +19,7 @@ namespace llmprof::host {
 struct PerfSample {
   std::uint64_t period_ns = 0;
   bool in_kernel = false;               // interrupted inside a system call or fault
+  std::span<const std::uint8_t> chain;  // addresses inside the kernel, innermost first, 8 bytes each, with markers
   Registers registers;                  // of the program
   std::span<const std::uint8_t> stack;  // its stack from the stack pointer on; points into the record
 };
@@ -66,6 +67,7 @@ class PerfEvents {
   ~PerfEvents();
 
   std::vector<int> descriptors() const;
+  bool sees_kernel() const { return sees_kernel_; }  // time inside the kernel is sampled, too
   // No samples, until it does not rest any more. Holds for all threads that it is inherited by.
   void rest(bool rests) const;
   // Hands over all that waits, by time over all CPUs. Records are valid during their call only.

@@ -1,16 +1,22 @@
 #include "host/stacks/stack_sampler.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <span>
+#include <system_error>
+#include <thread>
 #include <unordered_map>
+#include <utility>
 
 #include "host/stacks/address_space.h"
 #include "host/stacks/module.h"
 #include "host/stacks/perf.h"
 #include "host/stacks/python.h"
+#include "host/stacks/symbols.h"
 #include "host/stacks/thinning.h"
 #include "host/stacks/unwinder.h"
 #include "wire/clock.h"
@@ -37,6 +43,20 @@ class StackTable {
     const auto known = by_text_.find(key_);
     if (known != by_text_.end()) return known->second;
     return by_text_[key_] = define(wire::FrameKind::kPython, frame.function, frame.file, frame.line);
+  }
+
+  std::uint32_t kernel(const KernelSymbols::Function& function, std::uint64_t begin) {
+    const auto known = kernel_.find(begin);
+    if (known != kernel_.end()) return known->second;
+    return kernel_[begin] = define(wire::FrameKind::kKernel, function.name, function.module, 0);
+  }
+
+  // A function that a JIT compiler named.
+  std::uint32_t compiled(std::string_view name) {
+    key_.assign("JIT").append(1, '\0').append(name);
+    const auto known = by_text_.find(key_);
+    if (known != by_text_.end()) return known->second;
+    return by_text_[key_] = define(wire::FrameKind::kNative, name, "[JIT]", 0);
   }
 
   std::uint32_t other(wire::FrameKind kind, std::string_view name) {
@@ -73,6 +93,7 @@ class StackTable {
 
   HostLog& log_;
   std::unordered_map<const NativeFunction*, std::uint32_t> native_;
+  std::unordered_map<std::uint64_t, std::uint32_t> kernel_;  // by the function's begin
   std::map<std::string, std::uint32_t, std::less<>> by_text_;
   std::string key_;
   std::unordered_map<std::uint64_t, std::uint32_t> stacks_;  // parent and frame
@@ -83,8 +104,9 @@ constexpr std::size_t kTailEvidence = 512;   // bytes of the copy that must stil
 constexpr std::size_t kMaxProcesses = 4096;  // known at once; ended ones leave
 
 struct Process {
-  Process(pid_t pid, ModuleCache& modules) : space(pid, modules) {}
+  Process(pid_t pid, ModuleCache& modules) : space(pid, modules), compiled(pid) {}
   AddressSpace space;
+  PerfMap compiled;
   std::unique_ptr<PythonProcess> python;  // once its interpreter loop was seen on a stack
   bool python_read = false;               // its frames could be read at least once
 };
@@ -93,6 +115,35 @@ struct Process {
 double share_of(const StackOptions& options) {
   return std::max(options.cpu_share, options.share_per_cpu * static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN)));
 }
+
+// Names of kernel functions, read by a thread of least priority while the program starts: that takes some 50 ms.
+class KernelNames {
+ public:
+  KernelNames() = default;
+  KernelNames(const KernelNames&) = delete;
+  KernelNames& operator=(const KernelNames&) = delete;
+  ~KernelNames() {
+    if (reader_.joinable()) reader_.join();
+  }
+
+  void begin() {
+    try {
+      reader_ = std::thread([this] {
+        (void)::setpriority(PRIO_PROCESS, 0, 19);  // of this thread only
+        symbols_ = KernelSymbols::read();
+      });
+    } catch (const std::system_error&) {  // too many threads: functions stay without names
+    }
+  }
+  const KernelSymbols& get() {
+    if (reader_.joinable()) reader_.join();
+    return symbols_;
+  }
+
+ private:
+  KernelSymbols symbols_{""};
+  std::thread reader_;
+};
 
 void note_failure(const Process& process, StackStats& stats) {
   if (process.python == nullptr || process.python_read) return;
@@ -103,12 +154,19 @@ void note_failure(const Process& process, StackStats& stats) {
 class PerfStackSampler final : public StackSampler {
  public:
   PerfStackSampler(PerfEvents events, const StackOptions& options, HostLog& log)
-      : events_(std::move(events)), options_(options), log_(log), table_(log), thinning_(share_of(options)) {}
+      : events_(std::move(events)), options_(options), log_(log), table_(log), thinning_(share_of(options)) {
+    if (events_.sees_kernel()) kernel_names_.begin();
+  }
 
   std::vector<int> descriptors() const override { return events_.descriptors(); }
   StackStats stats() const override {
     StackStats stats = stats_;
     stats.left_out = thinning_.left_out();
+    if (!events_.sees_kernel()) {
+      stats.kernel_why = "time inside the kernel has no samples: kernel.perf_event_paranoid forbids it";
+    } else if (kernel_nameless_) {
+      stats.kernel_why = "kernel functions have no names: kernel.kptr_restrict hides the addresses of /proc/kallsyms";
+    }
     for (const auto& [pid, process] : processes_) note_failure(process, stats);
     return stats;
   }
@@ -186,7 +244,8 @@ class PerfStackSampler final : public StackSampler {
                      sample.stack.last(std::min(copied, kTailEvidence)));
       const StackMemory stack(begin, sample.stack, &tail);
       unwind(sample.registers, stack, of.space, record.ts_ns, native_);
-      name_frames(of, stack, sample.in_kernel);
+      name_kernel(sample);
+      name_frames(of, stack, record.ts_ns);
       out.stack = table_.stack(frames_);
       out.truncated = native_.truncated ? 1 : 0;
     }
@@ -194,23 +253,57 @@ class PerfStackSampler final : public StackSampler {
     log_.add(wire::RecordKind::kSample).sample = out;
   }
 
-  void name_frames(Process& process, const StackMemory& stack, bool in_kernel) {
+  // Begins the stack with what the kernel was doing for the program.
+  void name_kernel(const PerfSample& sample) {
+    constexpr std::size_t kMostFrames = 64;
     frames_.clear();
-    if (in_kernel) frames_.push_back(table_.other(wire::FrameKind::kKernel, "[kernel]"));
+    if (!sample.in_kernel) return;
+    const KernelSymbols& symbols = kernel_names_.get();
+    for (std::size_t at = 0; at + sizeof(std::uint64_t) <= sample.chain.size() && frames_.size() < kMostFrames;
+         at += sizeof(std::uint64_t)) {
+      std::uint64_t address = 0, begin = 0;
+      std::memcpy(&address, sample.chain.data() + at, sizeof address);
+      if (is_context_marker(address)) continue;
+      // All but the innermost are return addresses, which may lie behind the end of their function.
+      const auto* function = symbols.containing(frames_.empty() ? address : address - 1, begin);
+      if (function != nullptr) frames_.push_back(table_.kernel(*function, begin));
+    }
+    if (!frames_.empty()) return;
+    kernel_nameless_ = true;
+    frames_.push_back(table_.other(wire::FrameKind::kKernel, "[kernel]"));
+  }
+
+  // A function of anonymous memory: named by its compiler, or not at all. `python`: its frames were just read.
+  void name_compiled(Process& process, std::uint64_t address, std::uint64_t now_ns, bool python) {
+    const std::string* name = process.compiled.containing(address, now_ns);
+    PerfMapPython written;
+    if (name == nullptr) {
+      frames_.push_back(table_.other(wire::FrameKind::kUnknown, "[unknown]"));
+    } else if (!parse_python_symbol(*name, written)) {
+      frames_.push_back(table_.compiled(*name));
+    } else if (!python) {  // else it stands there already, with its line
+      frames_.push_back(table_.python({std::string(written.function), std::string(written.file), 0}));
+    }
+  }
+
+  void name_frames(Process& process, const StackMemory& stack, std::uint64_t now_ns) {
+    bool python = false;
     std::size_t loops = 0, read = 0;
     for (std::size_t i = 0; i < native_.frames.size(); ++i) {
       const AddressSpace::Place& place = native_.frames[i].place;
       if (place.module == nullptr) {
-        frames_.push_back(table_.other(wire::FrameKind::kUnknown, "[unknown]"));
+        name_compiled(process, native_.frames[i].pc, now_ns, std::exchange(python, false));
         continue;
       }
+      python = false;
       const NativeFunction& function = place.module->function(place.address);
       if (options_.python && function.python_loop) {
         ++loops;
         const PythonProcess::Answer answer = add_python(process, i, stack);
         using Answer = PythonProcess::Answer;
         if (answer == Answer::kFrames || answer == Answer::kNone) ++read;
-        if (answer == Answer::kFrames) continue;  // else the loop stands for the frames that are not known
+        python = answer == Answer::kFrames;
+        if (python) continue;  // else the loop stands for the frames that are not known
       }
       frames_.push_back(table_.native(*place.module, function));
     }
@@ -247,6 +340,8 @@ class PerfStackSampler final : public StackSampler {
   std::vector<std::uint32_t> frames_;  // reused
   std::vector<PythonFrame> python_;    // reused
   StackStats stats_;
+  KernelNames kernel_names_;
+  bool kernel_nameless_ = false;  // one of them had no name
   Thinning thinning_;
   std::uint64_t cpu_ns_ = 0;    // spent since then
   std::uint64_t since_ns_ = 0;  // 0: not begun

@@ -33,6 +33,7 @@ struct StackStats {
   std::uint64_t python_failed = 0;            // in Python, but some frames show as the interpreter's own functions
   std::uint64_t python_processes_failed = 0;  // whose Python frames could never be read
   std::string python_why;                     // why, of one of them
+  std::string kernel_why;                     // why kernel functions are missing or have no names; "" they have
 };
 
 class StackSampler {

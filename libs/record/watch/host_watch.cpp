@@ -138,6 +138,7 @@ void HostWatch::finish(const Ended& ended, CaptureInfo& info) {
   note(trace::Loss::kSamplesLost, outcome.stacks.lost, "");
   if (const std::string text = contention_text(outcome.contention); !text.empty()) info.notes.push_back({"cpu", text});
   const host::StackStats& stacks = outcome.stacks;
+  if (stacks.samples > 0 && !stacks.kernel_why.empty()) info.notes.push_back({"stacks", stacks.kernel_why});
   if (stacks.left_out > 0)
     info.notes.push_back(
         {"stacks", fmt::format("{} of {} stack samples were worked on, so that llmprof takes little CPU time; "
