@@ -253,7 +253,8 @@ std::string to_text(const Page& page, bool colour) {
   out += diagnosis_section(page, style, lines) + recorded(page, style) + life_section(page, style, tables) +
          machine(page, style);
   if (page.summary.stages.empty()) {
-    out += model(page, style) + without_stages(page, style) + hardware_section(page, style);
+    if (!is_plain_program(page)) out += model(page, style) + without_stages(page, style);
+    out += hardware_section(page, style);
   } else {
     out += model(page, style) + stage_table(page, style, tables);
     if (page.summary.host.sampled_stages.empty())
@@ -271,8 +272,13 @@ std::string to_text(const Page& page, bool colour) {
   out += telemetry_section(page, style, tables) + device_memory_section(page, style, tables) +
          allocator_section(page, style, tables) + metrics_section(page, style, tables);
   if (!is_imported(page) || !page.summary.host.memory.empty()) out += host_section(page, style, tables);
-  out += tables.section("functions[]", style);
-  if (!is_imported(page) && page.summary.coverage.kernels == 0 && page.summary.coverage.gemms == 0) {
+  out += functions_section(page, style, tables);
+  if (is_plain_program(page)) {
+    out += "\n" +
+           wrapped(
+               "No BLAS call, kernel or range was seen: a program on the CPU, or one whose calls llmprof cannot see "
+               "(a statically linked BLAS, a GPU of another maker).");
+  } else if (!is_imported(page) && page.summary.coverage.kernels == 0 && page.summary.coverage.gemms == 0) {
     out +=
         "\n" + wrapped(
                    "No BLAS call or kernel was seen: the program made none, or made them in a way llmprof cannot see "

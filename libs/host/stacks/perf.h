@@ -56,11 +56,12 @@ inline constexpr std::uint64_t kSampledRegisters = 0xff01ff;
 struct PerfOptions {
   std::uint32_t hz = 99;
   std::uint32_t stack_bytes = 56 << 10;
+  std::vector<pid_t> threads;  // to sample at once, with all they make from now on; none: see open()
 };
 
 class PerfEvents {
  public:
-  // Sampling begins when `root` executes a program.
+  // Sampling begins when `root` executes a program, or at once with the threads that are given.
   static Result<PerfEvents> open(pid_t root, const PerfOptions& options);
   PerfEvents(PerfEvents&& other) noexcept;
   PerfEvents& operator=(PerfEvents&&) = delete;
@@ -85,9 +86,11 @@ class PerfEvents {
   };
   PerfEvents() = default;
   Result<void> open_cpu(pid_t root, int cpu, const PerfOptions& options, std::size_t data_bytes);
+  void join_cpu(pid_t thread, int cpu, const PerfOptions& options, const Ring& ring);
   std::uint64_t gather(const Ring& ring);
 
   std::vector<Ring> rings_;
+  std::vector<int> joined_;  // further threads of a running program, which write into the rings
   std::vector<Waiting> waiting_;
   std::vector<std::vector<std::uint8_t>> wrapped_;  // records that cross the end of their ring
   bool sees_kernel_ = true;

@@ -1,9 +1,10 @@
 #include "host/stacks/stack_sampler.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "host/proc.h"
 #include "host/stacks/address_space.h"
 #include "host/stacks/module.h"
 #include "host/stacks/perf.h"
@@ -30,7 +32,9 @@ constexpr std::size_t kMaxDistinctFrames = 262144, kMaxStacks = 1 << 20;
 // Frames and stacks that were seen, numbered and written to the log at their first use. Stacks share their outer parts.
 class StackTable {
  public:
-  explicit StackTable(HostLog& log) : log_(log) {}
+  StackTable(HostLog& log, bool remember) : log_(log), remember_(remember) {}
+
+  const SeenFrame* seen(std::uint32_t frame) const { return &seen_[frame - 1]; }  // if it is to remember
 
   std::uint32_t native(const Module& module, const NativeFunction& function) {
     const auto known = native_.find(&function);
@@ -88,10 +92,13 @@ class StackTable {
   std::uint32_t define(wire::FrameKind kind, std::string_view function, std::string_view file, std::uint32_t line) {
     if (frames_ >= kMaxDistinctFrames) return 0;
     log_.add(wire::RecordKind::kFrame).frame = {++frames_, log_.name(function), log_.name(file), line, kind, 0};
+    if (remember_) seen_.push_back({std::string(function), std::string(file), kind});
     return frames_;
   }
 
   HostLog& log_;
+  bool remember_;
+  std::deque<SeenFrame> seen_;  // by number less 1
   std::unordered_map<const NativeFunction*, std::uint32_t> native_;
   std::unordered_map<std::uint64_t, std::uint32_t> kernel_;  // by the function's begin
   std::map<std::string, std::uint32_t, std::less<>> by_text_;
@@ -116,7 +123,8 @@ double share_of(const StackOptions& options) {
   return std::max(options.cpu_share, options.share_per_cpu * static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
-// Names of kernel functions, read by a thread of least priority while the program starts: that takes some 50 ms.
+// Names of kernel functions, read by a thread of its own while the program starts: that takes some 50 ms, more than the
+// rings could wait for. Samples of that time have the one frame [kernel].
 class KernelNames {
  public:
   KernelNames() = default;
@@ -129,19 +137,17 @@ class KernelNames {
   void begin() {
     try {
       reader_ = std::thread([this] {
-        (void)::setpriority(PRIO_PROCESS, 0, 19);  // of this thread only
         symbols_ = KernelSymbols::read();
+        ready_.store(true, std::memory_order_release);
       });
     } catch (const std::system_error&) {  // too many threads: functions stay without names
     }
   }
-  const KernelSymbols& get() {
-    if (reader_.joinable()) reader_.join();
-    return symbols_;
-  }
+  const KernelSymbols* get() const { return ready_.load(std::memory_order_acquire) ? &symbols_ : nullptr; }
 
  private:
   KernelSymbols symbols_{""};
+  std::atomic<bool> ready_{false};
   std::thread reader_;
 };
 
@@ -154,7 +160,11 @@ void note_failure(const Process& process, StackStats& stats) {
 class PerfStackSampler final : public StackSampler {
  public:
   PerfStackSampler(PerfEvents events, const StackOptions& options, HostLog& log)
-      : events_(std::move(events)), options_(options), log_(log), table_(log), thinning_(share_of(options)) {
+      : events_(std::move(events)),
+        options_(options),
+        log_(log),
+        table_(log, options.seen != nullptr),
+        thinning_(share_of(options)) {
     if (events_.sees_kernel()) kernel_names_.begin();
   }
 
@@ -250,7 +260,14 @@ class PerfStackSampler final : public StackSampler {
       out.truncated = native_.truncated ? 1 : 0;
     }
     stats_.truncated += out.truncated;
+    if (options_.seen && out.stack != 0) show(out);
     log_.add(wire::RecordKind::kSample).sample = out;
+  }
+
+  void show(const wire::SampleRecord& sample) {
+    shown_.clear();
+    for (const std::uint32_t frame : frames_) shown_.push_back(table_.seen(frame));
+    options_.seen({sample.pid, sample.tid, sample.weight_ns, shown_});
   }
 
   // Begins the stack with what the kernel was doing for the program.
@@ -258,18 +275,19 @@ class PerfStackSampler final : public StackSampler {
     constexpr std::size_t kMostFrames = 64;
     frames_.clear();
     if (!sample.in_kernel) return;
-    const KernelSymbols& symbols = kernel_names_.get();
-    for (std::size_t at = 0; at + sizeof(std::uint64_t) <= sample.chain.size() && frames_.size() < kMostFrames;
+    const KernelSymbols* symbols = kernel_names_.get();
+    for (std::size_t at = 0;
+         symbols != nullptr && at + sizeof(std::uint64_t) <= sample.chain.size() && frames_.size() < kMostFrames;
          at += sizeof(std::uint64_t)) {
       std::uint64_t address = 0, begin = 0;
       std::memcpy(&address, sample.chain.data() + at, sizeof address);
       if (is_context_marker(address)) continue;
       // All but the innermost are return addresses, which may lie behind the end of their function.
-      const auto* function = symbols.containing(frames_.empty() ? address : address - 1, begin);
+      const auto* function = symbols->containing(frames_.empty() ? address : address - 1, begin);
       if (function != nullptr) frames_.push_back(table_.kernel(*function, begin));
     }
     if (!frames_.empty()) return;
-    kernel_nameless_ = true;
+    kernel_nameless_ = kernel_nameless_ || (symbols != nullptr && !symbols->known());
     frames_.push_back(table_.other(wire::FrameKind::kKernel, "[kernel]"));
   }
 
@@ -336,12 +354,13 @@ class PerfStackSampler final : public StackSampler {
   ModuleCache modules_;
   StackTable table_;
   std::map<std::uint32_t, Process> processes_;
-  NativeStack native_;                 // reused
-  std::vector<std::uint32_t> frames_;  // reused
-  std::vector<PythonFrame> python_;    // reused
+  NativeStack native_;                   // reused
+  std::vector<std::uint32_t> frames_;    // reused
+  std::vector<PythonFrame> python_;      // reused
+  std::vector<const SeenFrame*> shown_;  // reused
   StackStats stats_;
   KernelNames kernel_names_;
-  bool kernel_nameless_ = false;  // one of them had no name
+  bool kernel_nameless_ = false;  // their names are hidden from us
   Thinning thinning_;
   std::uint64_t cpu_ns_ = 0;    // spent since then
   std::uint64_t since_ns_ = 0;  // 0: not begun
@@ -353,7 +372,15 @@ class PerfStackSampler final : public StackSampler {
 }  // namespace
 
 Result<std::unique_ptr<StackSampler>> StackSampler::open(pid_t root, const StackOptions& options, HostLog& log) {
-  LLMPROF_LET(PerfEvents events, PerfEvents::open(root, {options.hz, options.stack_bytes}));
+  PerfOptions perf{options.hz, options.stack_bytes, {}};
+  if (options.running) {
+    for (const pid_t pid : ProcessTree(root, "").look()) {
+      const std::vector<pid_t> own = threads(pid);
+      perf.threads.insert(perf.threads.end(), own.begin(), own.end());
+    }
+    if (perf.threads.empty()) return Error{ErrorCode::kNotFound, "the process has ended", ""};
+  }
+  LLMPROF_LET(PerfEvents events, PerfEvents::open(root, perf));
   return std::unique_ptr<StackSampler>(std::make_unique<PerfStackSampler>(std::move(events), options, log));
 }
 
