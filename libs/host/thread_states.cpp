@@ -337,8 +337,9 @@ ThreadState ThreadStates::look(Thread& thread) {
     return state_of_syscall(call, thread.times.pid);
   // Not permitted, or not in this kernel: the function that it waits in tells nearly as much.
   const pid_t pid = thread.times.pid, tid = thread.times.tid;
-  if (problem_.empty() && errno != ESRCH)
-    problem_ = fmt::format("/proc/PID/task/TID/syscall: {}", errno != 0 ? std::strerror(errno) : "empty");
+  const int error = thread.syscall < 0 ? EACCES : errno;
+  if (problem_.empty() && error != ESRCH)
+    problem_ = fmt::format("/proc/PID/task/TID/syscall: {}", error != 0 ? std::strerror(error) : "empty");
   const auto stat = read_stat(pid, tid);
   if (!stat || stat->state == 'R' || stat->ended()) return ThreadState::kUnseen;
   const auto wchan = base::read_file(fmt::format("/proc/{}/task/{}/wchan", pid, tid), 128);

@@ -162,7 +162,8 @@ std::string of_program(const Summary& summary, const std::vector<Finding>& ranke
   const Host& host = summary.host;
   std::string program = life.executable.substr(life.executable.rfind('/') + 1);
   if (program.empty()) program = "the program";
-  std::string out = fmt::format("{} ran {}", program, human_ns(static_cast<double>(life.time_ns())));
+  std::string out = fmt::format("{} {} {}", program, life.ended ? "ran" : "was watched for",
+                                human_ns(static_cast<double>(life.time_ns())));
   double on_cpu = 0, queued = 0, blocked = 0, most = 0;
   std::string_view waits_for;
   for (const ProcessWait& wait : host.waits) {
