@@ -123,8 +123,8 @@ double share_of(const StackOptions& options) {
   return std::max(options.cpu_share, options.share_per_cpu * static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
-// Names of kernel functions, read by a thread of its own while the program starts: that takes some 50 ms, more than the
-// rings could wait for. Samples of that time have the one frame [kernel].
+// Names of kernel functions, read by a thread of its own: that takes some 50 ms of CPU time, more than the rings could
+// wait for. Samples before that have the one frame [kernel].
 class KernelNames {
  public:
   KernelNames() = default;
@@ -164,9 +164,7 @@ class PerfStackSampler final : public StackSampler {
         options_(options),
         log_(log),
         table_(log, options.seen != nullptr),
-        thinning_(share_of(options)) {
-    if (events_.sees_kernel()) kernel_names_.begin();
-  }
+        thinning_(share_of(options)) {}
 
   std::vector<int> descriptors() const override { return events_.descriptors(); }
   StackStats stats() const override {
@@ -275,6 +273,8 @@ class PerfStackSampler final : public StackSampler {
     constexpr std::size_t kMostFrames = 64;
     frames_.clear();
     if (!sample.in_kernel) return;
+    constexpr std::uint64_t kWorthNames = 5;  // of many programs nothing but their start is in the kernel
+    if (++kernel_samples_ == kWorthNames) kernel_names_.begin();
     const KernelSymbols* symbols = kernel_names_.get();
     for (std::size_t at = 0;
          symbols != nullptr && at + sizeof(std::uint64_t) <= sample.chain.size() && frames_.size() < kMostFrames;
@@ -360,6 +360,7 @@ class PerfStackSampler final : public StackSampler {
   std::vector<const SeenFrame*> shown_;  // reused
   StackStats stats_;
   KernelNames kernel_names_;
+  std::uint64_t kernel_samples_ = 0;
   bool kernel_nameless_ = false;  // their names are hidden from us
   Thinning thinning_;
   std::uint64_t cpu_ns_ = 0;    // spent since then
