@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "base/file.h"
@@ -66,54 +67,80 @@ ThreadState state_of_poll(pid_t pid, std::uint64_t address, std::uint64_t count)
   return state == ThreadState::kGpu || state == ThreadState::kPipe ? state : ThreadState::kNetwork;
 }
 
+struct Call {
+  std::uint64_t number;
+  ThreadState state;
+};
+// What a thread in these calls waits for. Some have no name in older headers, some are not there on other processors.
+constexpr Call kCalls[] = {
+    {SYS_futex, ThreadState::kLock},
+    {449, ThreadState::kLock},  // futex_waitv
+    {SYS_flock, ThreadState::kLock},
+    {SYS_semop, ThreadState::kLock},
+    {SYS_semtimedop, ThreadState::kLock},
+    {SYS_mmap, ThreadState::kLock},  // these wait for each other, inside the kernel
+    {SYS_munmap, ThreadState::kLock},
+    {SYS_mprotect, ThreadState::kLock},
+    {SYS_madvise, ThreadState::kLock},
+    {SYS_brk, ThreadState::kLock},
+    {SYS_nanosleep, ThreadState::kSleep},
+    {SYS_clock_nanosleep, ThreadState::kSleep},
+    {SYS_rt_sigtimedwait, ThreadState::kSleep},
+    {SYS_rt_sigsuspend, ThreadState::kSleep},
+    {SYS_wait4, ThreadState::kChild},
+    {SYS_waitid, ThreadState::kChild},
+    {SYS_pselect6, ThreadState::kNetwork},
+    {SYS_epoll_pwait, ThreadState::kNetwork},
+    {441, ThreadState::kNetwork},  // epoll_pwait2
+    {SYS_accept, ThreadState::kNetwork},
+    {SYS_accept4, ThreadState::kNetwork},
+    {SYS_connect, ThreadState::kNetwork},
+    {SYS_recvfrom, ThreadState::kNetwork},
+    {SYS_recvmsg, ThreadState::kNetwork},
+    {SYS_recvmmsg, ThreadState::kNetwork},
+    {SYS_sendto, ThreadState::kNetwork},
+    {SYS_sendmsg, ThreadState::kNetwork},
+    {SYS_sendmmsg, ThreadState::kNetwork},
+    {SYS_pread64, ThreadState::kIo},
+    {SYS_pwrite64, ThreadState::kIo},
+    {SYS_preadv, ThreadState::kIo},
+    {SYS_pwritev, ThreadState::kIo},
+    {SYS_openat, ThreadState::kIo},
+    {SYS_close, ThreadState::kIo},
+    {SYS_newfstatat, ThreadState::kIo},
+    {SYS_fstat, ThreadState::kIo},
+    {SYS_statx, ThreadState::kIo},
+    {SYS_getdents64, ThreadState::kIo},
+    {SYS_unlinkat, ThreadState::kIo},
+    {SYS_fsync, ThreadState::kIo},
+    {SYS_fdatasync, ThreadState::kIo},
+    {SYS_sync_file_range, ThreadState::kIo},
+    {SYS_msync, ThreadState::kIo},
+    {SYS_fallocate, ThreadState::kIo},
+    {SYS_ftruncate, ThreadState::kIo},
+    {SYS_io_getevents, ThreadState::kIo},
+    {SYS_copy_file_range, ThreadState::kIo},
+    {SYS_execve, ThreadState::kIo},
+    {426, ThreadState::kIo},  // io_uring_enter
+#ifdef SYS_poll
+    {SYS_pause, ThreadState::kSleep},
+    {SYS_select, ThreadState::kNetwork},
+    {SYS_epoll_wait, ThreadState::kNetwork},
+    {SYS_open, ThreadState::kIo},
+    {SYS_stat, ThreadState::kIo},
+    {SYS_lstat, ThreadState::kIo},
+    {SYS_unlink, ThreadState::kIo},
+    {SYS_rename, ThreadState::kIo},
+#endif
+};
+
 ThreadState state_of_call(std::uint64_t number, const std::array<std::uint64_t, 4>& words, pid_t pid) {
   switch (number) {
-    case SYS_futex:
-    case 449:  // futex_waitv
-    case SYS_flock:
-    case SYS_semop:
-    case SYS_semtimedop:
-    case SYS_mmap:  // these wait for each other, inside the kernel
-    case SYS_munmap:
-    case SYS_mprotect:
-    case SYS_madvise:
-    case SYS_brk:
-      return ThreadState::kLock;
-    case SYS_nanosleep:
-    case SYS_clock_nanosleep:
-    case SYS_rt_sigtimedwait:
-    case SYS_rt_sigsuspend:
-#ifdef SYS_pause
-    case SYS_pause:
-#endif
-      return ThreadState::kSleep;
-    case SYS_wait4:
-    case SYS_waitid:
-      return ThreadState::kChild;
 #ifdef SYS_poll
     case SYS_poll:
 #endif
     case SYS_ppoll:
       return state_of_poll(pid, words[1], words[2]);
-#ifdef SYS_select
-    case SYS_select:
-#endif
-#ifdef SYS_epoll_wait
-    case SYS_epoll_wait:
-#endif
-    case SYS_pselect6:
-    case SYS_epoll_pwait:
-    case 441:  // epoll_pwait2
-    case SYS_accept:
-    case SYS_accept4:
-    case SYS_connect:
-    case SYS_recvfrom:
-    case SYS_recvmsg:
-    case SYS_recvmmsg:
-    case SYS_sendto:
-    case SYS_sendmsg:
-    case SYS_sendmmsg:
-      return ThreadState::kNetwork;
     case SYS_read:
     case SYS_readv:
     case SYS_write:
@@ -122,38 +149,11 @@ ThreadState state_of_call(std::uint64_t number, const std::array<std::uint64_t, 
     case SYS_splice:
     case SYS_sendfile:
       return state_of_descriptor(pid, words[1]);
-#ifdef SYS_open
-    case SYS_open:
-    case SYS_stat:
-    case SYS_lstat:
-    case SYS_unlink:
-    case SYS_rename:
-#endif
-    case SYS_pread64:
-    case SYS_pwrite64:
-    case SYS_preadv:
-    case SYS_pwritev:
-    case SYS_openat:
-    case SYS_close:
-    case SYS_newfstatat:
-    case SYS_fstat:
-    case SYS_statx:
-    case SYS_getdents64:
-    case SYS_unlinkat:
-    case SYS_fsync:
-    case SYS_fdatasync:
-    case SYS_sync_file_range:
-    case SYS_msync:
-    case SYS_fallocate:
-    case SYS_ftruncate:
-    case SYS_io_getevents:
-    case SYS_copy_file_range:
-    case SYS_execve:
-    case 426:  // io_uring_enter
-      return ThreadState::kIo;
     default:
-      return ThreadState::kOther;
+      break;
   }
+  const auto found = std::ranges::find(kCalls, number, &Call::number);
+  return found == std::end(kCalls) ? ThreadState::kOther : found->state;
 }
 
 }  // namespace

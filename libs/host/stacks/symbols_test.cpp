@@ -135,7 +135,7 @@ TEST(Symbols, FollowTheDebugLink) {
 
 // What a program makes the kernel do has the kernel's names, where this machine permits to see them.
 TEST(KernelFrames, AreNamed) {
-  const auto sampled = testing::sample({VICTIM, "kernel"}, 100);
+  const auto sampled = testing::sample({VICTIM, "kernel"}, 1000);  // names are read meanwhile
   if (!sampled.error.empty()) GTEST_SKIP() << sampled.error;
   if (!sampled.stats.kernel_why.empty()) GTEST_SKIP() << sampled.stats.kernel_why;
   const std::size_t named = sampled.count([](const testing::SampledStack& stack) {
