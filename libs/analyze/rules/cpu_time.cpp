@@ -334,8 +334,6 @@ struct KernelCause {
 };
 // By functions of the kernel that stand on the stack; the first that takes a third of its time.
 constexpr KernelCause kCauses[] = {
-    {"sched_yield", "sched_yield",
-     "Threads wait without sleeping: fewer of them (OMP_NUM_THREADS), OMP_WAIT_POLICY=passive."},
     {"page_fault", "page faults",
      "Memory is given back and taken again: keep buffers, or let the allocator keep them (MALLOC_TRIM_THRESHOLD_, "
      "MALLOC_MMAP_THRESHOLD_, jemalloc); large arrays: transparent huge pages."},
@@ -353,7 +351,7 @@ constexpr KernelCause kCauses[] = {
 
 RuleResult check(const RuleInput& run) {
   const Host& host = run.summary.host;
-  double cpu = 0, system = 0, named = 0;
+  double cpu = 0, system = 0, named = 0, yielding = 0;
   for (const ProcessUsage& process : host.processes) {
     cpu += static_cast<double>(process.cpu_ns);
     system += static_cast<double>(process.system_ns);
@@ -366,6 +364,8 @@ RuleResult check(const RuleInput& run) {
   double of_cause = 0;
   for (const TopFunction& function : host.top_functions) {
     if (function.kind == "kernel") named += static_cast<double>(function.self_ns);
+    if (function.name.find("sched_yield") != std::string::npos)
+      yielding = std::max(yielding, static_cast<double>(function.total_ns));
   }
   for (const TopFunction& function : host.top_functions) {
     if (function.kind != "kernel" || static_cast<double>(function.total_ns) <= of_cause) continue;
@@ -378,9 +378,8 @@ RuleResult check(const RuleInput& run) {
       break;
     }
   }
-  if (cause == kCauses && of_cause >= kSpinning * named)
-    return not_found(
-        fmt::format("{}, {} of it in sched_yield: see spinning_threads", seen, human_percent(of_cause / named)));
+  if (named > 0 && yielding >= kSpinning * named)
+    return not_found(fmt::format("{}, most of it in sched_yield: see spinning_threads", seen));
   Finding out;
   const bool known = cause != nullptr && of_cause >= named / 3;
   out.title = fmt::format("{} of the CPU time is spent in the kernel{}", human_percent(share),
