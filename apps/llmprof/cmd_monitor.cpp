@@ -1,20 +1,16 @@
 // llmprof monitor: what the GPUs of this machine do now, or its CPU: power, clocks, memory, activity. Also the
 // telemetry of a run in the same form.
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <optional>
 
-#include "base/file.h"
 #include "base/json.h"
+#include "live_verb.h"
 #include "record/control/window_options.h"
 #include "record/open_run.h"
 #include "record/watch/telemetry.h"
@@ -43,46 +39,12 @@ constexpr Option kOptions[] = {
 constexpr std::int64_t kLeastIntervalNs = 10'000'000;
 constexpr std::int64_t kPatienceNs = 10'000'000'000;  // a driver may take so long to wake up
 
-volatile sig_atomic_t ended_by_signal = 0;
-void on_end(int) { ended_by_signal = 1; }
-
-double wall_now() {
-  timespec time{};
-  ::clock_gettime(CLOCK_REALTIME, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
 struct Wanted {
   bool csv = false, json = false, costs = false;
   std::int64_t interval_ns = 0;
   std::optional<std::int64_t> duration_ns;
   bool cpu = false;
   std::optional<std::uint32_t> gpu;
-};
-
-// Lines to stdout or a file, each written whole: what is there when we are ended is good.
-class Lines {
- public:
-  static Result<Lines> open(const std::string& path) {
-    if (path.empty()) return Lines(STDOUT_FILENO);
-    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
-    if (descriptor < 0) return base::errno_error(base::code_of_errno(errno), path, errno);
-    return Lines(descriptor);
-  }
-  // False: nobody reads any more, or the disk is full.
-  bool write(std::string_view text) {
-    while (!text.empty()) {
-      const ssize_t count = ::write(descriptor_, text.data(), text.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return false;
-      text.remove_prefix(static_cast<std::size_t>(count));
-    }
-    return true;
-  }
-
- private:
-  explicit Lines(int descriptor) : descriptor_(descriptor) {}
-  int descriptor_;
 };
 
 base::Json devices_json(const TelemetryNow& now) {
@@ -276,8 +238,7 @@ Result<int> run(const Arguments& arguments) {
     LLMPROF_TRY(print_run(name, wanted, lines));
     return 0;
   }
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, on_end);
-  ::signal(SIGPIPE, SIG_IGN);
+  end_at_signals();
   LLMPROF_TRY(Monitor(wanted, lines).run());
   return 0;
 }

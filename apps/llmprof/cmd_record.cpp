@@ -58,6 +58,12 @@ constexpr Option kOptions[] = {
      "How ranks divide the model: tp=2,pp=4,dp=2,ep=8 (tensor, pipeline, data, expert), in the order in which ranks "
      "are "
      "counted, for the reports."},
+    {"--pid", "", "", "PID", "",
+     "Attach to a running process and its children instead of starting a command: CPU, memory, stacks and GPU "
+     "readings, "
+     "seen from outside. Nothing is loaded into it, so kernels, ranges and shapes are not seen. Ends with "
+     "`--duration`, "
+     "at Ctrl-C, or with the process."},
     {"--no-peaks", "", "", "", "", "Do not measure this machine's peaks if none are cached; MFU and MBU stay unknown."},
     {"--no-blas", "", "", "", "", "Do not preload the BLAS hook: no GEMM shapes, no CPU kernels."},
     {"--no-nvtx", "", "", "", "", "Do not listen to NVTX annotations."},
@@ -239,12 +245,29 @@ Result<int> dump(const Arguments& arguments) {
   return 0;
 }
 
+// 0: none was asked for. What only code inside the program can do is refused, rather than left out.
+Result<std::int64_t> attached_pid(const Arguments& arguments) {
+  if (arguments.get("--pid").empty()) return 0;
+  LLMPROF_LET(const auto pid, number_in<std::int64_t>(arguments, "--pid", "a process id", 1, INT32_MAX));
+  if (!arguments.command.empty())
+    return Error{ErrorCode::kUsage, "--pid takes no command", "llmprof record --pid PID --duration 10s"};
+  for (const char* flag :
+       {"--delay", "--start-range", "--steps", "--step-range", "--last", "--control", "--start-stopped",
+        "--profiler-api", "--gpu", "--stacks", "--counters", "--stalls", "--stalls-only", "--modules"}) {
+    if (arguments.given(flag))
+      return Error{ErrorCode::kUsage, fmt::format("{} needs llmprof inside the program: --pid stays outside", flag),
+                   "llmprof record -- COMMAND ARGS…"};
+  }
+  return pid;
+}
+
 Result<int> run(const Arguments& arguments) {
   if (!arguments.get("--dump").empty()) return dump(arguments);
-  if (arguments.command.empty()) {
+  record::RecordOptions options;
+  LLMPROF_LET(options.pid, attached_pid(arguments));
+  if (arguments.command.empty() && options.pid == 0) {
     return Error{ErrorCode::kUsage, "no command to record", "llmprof record -- COMMAND ARGS…"};
   }
-  record::RecordOptions options;
   LLMPROF_LET(options.max_bytes, record::parse_bytes(arguments.get("--max-size")));
   LLMPROF_LET(options.host, host_options(arguments));
   LLMPROF_LET(options.window, window_options(arguments));

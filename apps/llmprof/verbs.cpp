@@ -7,12 +7,13 @@
 namespace llmprof::app {
 
 extern const Verb kDemo, kRecord, kControl, kReport, kQuery, kModel, kRoofline, kBench, kCheck, kDoctor, kDevices,
-    kCounters, kMonitor, kCompletion, kExport, kImport, kAdvise, kDiff, kPlot, kView, kRanges;
+    kCounters, kMonitor, kCompletion, kExport, kImport, kAdvise, kDiff, kPlot, kView, kRanges, kTop;
 
 std::span<const Verb* const> verbs() {
-  static constexpr std::array kVerbs{&kDemo,  &kRecord, &kControl, &kReport,  &kRanges,   &kView,    &kPlot,
-                                     &kDiff,  &kQuery,  &kImport,  &kExport,  &kAdvise,   &kModel,   &kRoofline,
-                                     &kBench, &kCheck,  &kDoctor,  &kDevices, &kCounters, &kMonitor, &kCompletion};
+  static constexpr std::array kVerbs{&kDemo,     &kRecord,   &kControl, &kReport,    &kRanges, &kView,
+                                     &kPlot,     &kDiff,     &kQuery,   &kImport,    &kExport, &kAdvise,
+                                     &kModel,    &kRoofline, &kBench,   &kCheck,     &kDoctor, &kDevices,
+                                     &kCounters, &kMonitor,  &kTop,     &kCompletion};
   return kVerbs;
 }
 

@@ -375,7 +375,7 @@ const std::vector<SectionRow>& section_rows() {
       {kImported, {}, [](Filling& f) { return fill_imported(f.run, f.analysis, f.summary.imported); }},
       {kCounters, {kStages, kImported}, [](Filling& f) { return fill_counters(f.run, f.analysis, f.summary); }},
       {kDiagnosis,  // rules may read everything
-       {kParts, kGpu, kCost, kLife, kSteps, kIdle, kTelemetry, kMemory, kMetrics, kCounters},
+       {kParts, kGpu, kCost, kHost, kLife, kSteps, kIdle, kTelemetry, kMemory, kMetrics, kCounters},
        [](Filling& f) { return keep(f.summary.diagnosis, diagnose(f.run, f.analysis, f.summary)); }},
   };
   return rows;

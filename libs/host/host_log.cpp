@@ -96,6 +96,7 @@ void HostLog::add_pending() {
 void HostLog::make_room(std::size_t bytes) {
   if (block_.room() >= bytes || block_.empty()) return;
   block_.finish(sequence_++);
+  if (descriptor_ < 0) return block_.clear();
   if (!failed_ && write_all(descriptor_, block_.data(), block_.size())) {
     bytes_ += block_.size();
   } else {

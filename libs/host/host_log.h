@@ -20,6 +20,7 @@ class HostLog {
  public:
   // Creates `path`, which must not exist.
   static Result<HostLog> create(const std::string& path);
+  static HostLog nowhere() { return HostLog(-1); }  // keeps nothing, for those who look only
   HostLog(HostLog&& other) noexcept;
   HostLog& operator=(HostLog&&) = delete;
   ~HostLog();  // flushes

@@ -11,6 +11,8 @@
 #include <charconv>
 #include <utility>
 
+#include "wire/clock.h"
+
 namespace llmprof::host {
 
 namespace {
@@ -171,6 +173,18 @@ std::optional<ProcStat> read_stat(pid_t pid) {
   return parse_stat(read_short(Path("/proc/{}/stat", pid).text, buffer));
 }
 
+std::optional<ProcStat> read_stat(pid_t pid, pid_t thread) {
+  Buffer buffer;
+  return parse_stat(read_short(Path("/proc/{}/task/{}/stat", pid, thread).text, buffer));
+}
+
+std::uint64_t age_ns(const ProcStat& stat) {
+  static const auto ticks_per_s = static_cast<std::uint64_t>(std::max(::sysconf(_SC_CLK_TCK), 1L));
+  const std::uint64_t made = stat.start_ticks * (1'000'000'000u / ticks_per_s),
+                      now = wire::read_clock_ns(CLOCK_BOOTTIME);
+  return made < now ? now - made : 0;
+}
+
 ProcStatus parse_status(std::string_view text) {
   ProcStatus status;
   status.process = static_cast<pid_t>(number(value_of(text, "\nTgid:")));
@@ -191,6 +205,14 @@ std::optional<ProcStatus> read_status_file(const char* path) {
 std::optional<ProcStatus> read_status(pid_t pid) { return read_status_file(Path("/proc/{}/status", pid).text); }
 std::optional<ProcStatus> read_status(pid_t pid, pid_t thread) {
   return read_status_file(Path("/proc/{}/task/{}/status", pid, thread).text);
+}
+
+pid_t innermost_pid(pid_t pid) {
+  Buffer buffer;
+  std::string_view line = value_of(read_short(Path("/proc/{}/status", pid).text, buffer), "\nNSpid:");
+  line = line.substr(0, line.find('\n'));
+  const auto inner = static_cast<pid_t>(number(line.substr(std::min(line.find_last_of(" \t") + 1, line.size()))));
+  return inner > 0 ? inner : pid;
 }
 
 std::optional<ProcIo> parse_io(std::string_view text) {

@@ -51,7 +51,10 @@ class StatFile {
   int memory_ = -1;
   int error_ = 0;
 };
-std::optional<ProcStat> read_stat(pid_t pid);  // once, stat alone
+std::optional<ProcStat> read_stat(pid_t pid);                // once, stat alone
+std::optional<ProcStat> read_stat(pid_t pid, pid_t thread);  // CPU times of the one thread
+std::uint64_t age_ns(
+    const ProcStat& stat);  // by the kernel's ticks of a hundredth of a second; 0: it was made just now
 
 struct ProcStatus {
   pid_t process = 0;                 // id of the process; differs from the id asked for when that is a thread's
@@ -61,6 +64,7 @@ struct ProcStatus {
 ProcStatus parse_status(std::string_view text);
 std::optional<ProcStatus> read_status(pid_t pid);
 std::optional<ProcStatus> read_status(pid_t pid, pid_t thread);
+pid_t innermost_pid(pid_t pid);  // as the process itself counts, in its container; `pid` if that is not known
 
 struct ProcIo {
   std::uint64_t read_bytes = 0, written_bytes = 0;  // from and to storage

@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "host/pace.h"
 #include "host/proc.h"
+#include "host/thread_states.h"
 #include "host/usage.h"
 
 namespace llmprof::host {
@@ -30,11 +31,15 @@ constexpr std::uint64_t kLookNs = 20 * kMillisecond;          // between two loo
 constexpr std::uint64_t kLongestLookNs = 100 * kMillisecond;  // also where looking is dear
 constexpr std::uint64_t kMoreNs = 1000 * kMillisecond;        // I/O, switches, memory peak
 constexpr std::uint64_t kFlushNs = 500 * kMillisecond;
-constexpr double kUsageShare = 0.002;  // of one core, at most: where a reading costs more, readings come less often
+constexpr double kUsageShare = 0.0015;  // of one core, at most: where a reading costs more, readings come less often
 constexpr double kMoreShare = 0.001;
 constexpr double kLookShare = 0.001;
 constexpr std::uint64_t kFilesNs = 100 * kMillisecond;  // between two looks at mapped and open files
-constexpr double kFilesShare = 0.001;
+constexpr double kFilesShare = 0.0005;
+
+constexpr std::uint64_t kStatesNs = 50 * kMillisecond;  // between two looks at what threads wait for
+constexpr double kStatesShare = 0.001;
+constexpr std::uint64_t kStatesNotedNs = 1000 * kMillisecond;
 
 // A descriptor that is closed.
 class Descriptor {
@@ -85,7 +90,8 @@ class ThreadSampler final : public Sampler {
         usage_pace_(1'000'000'000u / std::max(options.usage_hz, 1u), kUsageShare),
         more_pace_(kMoreNs, kMoreShare),
         look_pace_(kLookNs, kLookShare, kLongestLookNs),
-        files_pace_(kFilesNs, kFilesShare) {}
+        files_pace_(kFilesNs, kFilesShare),
+        states_pace_(kStatesNs, kStatesShare) {}
 
   ~ThreadSampler() override { end_thread(); }
 
@@ -97,13 +103,14 @@ class ThreadSampler final : public Sampler {
     add_to(epoll_, timer_.get());
     add_to(epoll_, stop_.get());
     if (const auto status = read_status(root_)) peak_before_ = status->peak_rss_bytes;
+    if (options_.stack.running) allow_many_files();  // a descriptor per thread and CPU
     if (options_.stacks) open_stacks();
     return {};
   }
 
   void start() override {
-    allow_many_files();
     sigset_t all, found;
+    allow_many_files();
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &found);  // the thread inherits it: signals are the main thread's business
     try {
@@ -119,17 +126,21 @@ class ThreadSampler final : public Sampler {
   void stop() override {
     end_thread();
     if (stacks_) stacks_->drain();
+    states_.read();
+    note_states();
     usage_.last_reading(root_);
     (void)usage_.read();  // its children may have ended just before it
   }
 
   SamplerOutcome finish(const rusage& used) override {
-    usage_.collected(root_, used, peak_before_);
+    if (!options_.stack.running) usage_.collected(root_, used, peak_before_);
     SamplerOutcome outcome;
     outcome.unreadable = usage_.unreadable();
     outcome.model_files = usage_.model_files();
     outcome.no_stacks = no_stacks_;
     outcome.contention = usage_.contention();
+    outcome.no_causes = states_.problem();
+    outcome.unread_threads = states_.left_out();
     if (stacks_) outcome.stacks = stacks_->stats();
     outcome.problem = problem_;
     if (options_.also) options_.also(log_);
@@ -170,11 +181,15 @@ class ThreadSampler final : public Sampler {
     if (look_pace_.is_due(now)) look_pace_.measure(now, [&] { look(tree); });
     if (usage_pace_.is_due(now)) {
       usage_pace_.measure(now, [&] {
-        for (const pid_t pid : usage_.read()) tree.ended(pid);
+        for (const pid_t pid : usage_.read()) {
+          tree.ended(pid);
+          states_.ended(pid);
+        }
       });
     }
     if (more_pace_.is_due(now)) more_pace_.measure(now, [&] { usage_.read_more(); });
     if (files_pace_.is_due(now)) files_pace_.measure(now, [&] { usage_.look_at_files(); });
+    if (states_pace_.is_due(now)) states_pace_.measure(now, [&] { read_states(now); });
     if (now >= next_flush_ns_) {
       if (stacks_) stacks_->drain();
       if (options_.also) options_.also(log_);
@@ -182,7 +197,7 @@ class ThreadSampler final : public Sampler {
       next_flush_ns_ = now + kFlushNs;
     }
     set_timer(std::min({usage_pace_.next_ns(), more_pace_.next_ns(), files_pace_.next_ns(), next_flush_ns_,
-                        look_pace_.next_ns(), options_.rests.next_change(now)}));
+                        look_pace_.next_ns(), states_pace_.next_ns(), options_.rests.next_change(now)}));
   }
 
   bool rest(std::uint64_t now) {
@@ -194,8 +209,45 @@ class ThreadSampler final : public Sampler {
   void look(ProcessTree& tree) {
     for (const pid_t pid : tree.look()) {
       usage_.follow(pid);
+      states_.follow(pid, pid == root_);  // which was made before it became the program
+      if (!group_.found()) group_ = CpuGroupFile(pid);
       usage_pace_.due_now();
     }
+  }
+
+  void read_states(std::uint64_t now) {
+    states_.read();
+    if (now < next_states_note_ns_) return;
+    next_states_note_ns_ = now + kStatesNotedNs;
+    note_states();
+  }
+
+  // Adds what threads did since the last time to the log, and what the limit of their group took away.
+  void note_states() {
+    const std::uint64_t now = now_ns();
+    for (const ThreadTimes& thread : states_.take()) {
+      const auto pid = static_cast<std::uint32_t>(thread.pid), tid = static_cast<std::uint32_t>(thread.tid);
+      if (thread.first)
+        log_.add(wire::RecordKind::kThread).thread = {.ts_ns = now, .tid = tid, .name = log_.name(thread.name)};
+      for (std::size_t state = 0; state < kThreadStates; ++state) {
+        if (thread.ns[state] == 0) continue;
+        log_.add(wire::RecordKind::kThreadTime).thread_time = {.ts_ns = now,
+                                                               .time_ns = thread.ns[state],
+                                                               .pid = pid,
+                                                               .tid = tid,
+                                                               .state = static_cast<ThreadState>(state)};
+      }
+    }
+    if (!group_.found()) return;
+    const CpuGroup group = group_.read();
+    if (group.quota_us == 0 && group.throttled == 0) return;
+    log_.add(wire::RecordKind::kCpuGroup).cpu_group = {.ts_ns = now,
+                                                       .periods = group.periods,
+                                                       .throttled = group.throttled,
+                                                       .throttled_ns = group.throttled_ns,
+                                                       .quota_us = static_cast<std::uint32_t>(group.quota_us),
+                                                       .period_us = static_cast<std::uint32_t>(group.period_us),
+                                                       .pid = static_cast<std::uint32_t>(root_)};
   }
 
   // Until `time_ns` of now_ns(). The clocks differ by less than a thousandth.
@@ -242,7 +294,10 @@ class ThreadSampler final : public Sampler {
   HostLog log_;
   Usage usage_;
   Descriptor timer_, stop_, epoll_;
-  Pace usage_pace_, more_pace_, look_pace_, files_pace_;
+  Pace usage_pace_, more_pace_, look_pace_, files_pace_, states_pace_;
+  ThreadStates states_;
+  CpuGroupFile group_;
+  std::uint64_t next_states_note_ns_ = 0;
   std::unique_ptr<StackSampler> stacks_;  // before log_ goes
   std::string no_stacks_;
   std::string problem_;

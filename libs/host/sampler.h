@@ -25,7 +25,7 @@ struct SamplerOptions {
   std::string setting;          // "NAME=value" in the environment of the program: tells its orphans
   std::uint32_t usage_hz = 50;  // readings of memory and CPU time per second, at most
   bool stacks = true;
-  StackOptions stack;
+  StackOptions stack;  // `running`: the program runs already, and is not our child
   wire::Rests rests;
   std::function<void(HostLog&)> also;  // adds to the log what others saw: about twice a second, and at the end
 };
@@ -34,6 +34,8 @@ struct SamplerOutcome {
   std::uint64_t unreadable = 0;  // processes that could not be read
   std::string no_stacks;         // why stacks were not sampled; "" if they were, or were not asked for
   StackStats stacks;
+  std::string no_causes;             // why the causes of waits are not known exactly; "" they are
+  std::uint64_t unread_threads = 0;  // beyond those whose states were read
   Contention contention;
   std::vector<ModelFile> model_files;
   std::string problem;  // why the log is not whole; "" if it is
@@ -48,7 +50,7 @@ class Sampler {
   virtual void start() = 0;  // `root` is the program now
   virtual void pause() = 0;  // reads no more until the end
   virtual void stop() = 0;   // `root` ended and was not collected yet: takes its last numbers and ends the thread
-  // `root` was collected; closes the log.
+  // `root` was collected, unless it is not ours; closes the log.
   virtual SamplerOutcome finish(const rusage& used) = 0;
 };
 

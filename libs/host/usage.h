@@ -26,10 +26,7 @@ using wire::now_ns;
 
 // When a process was made, by its age: the kernel keeps that in ticks of a hundredth of a second since the boot.
 inline std::uint64_t made_ns(const ProcStat& stat, std::uint64_t seen_ns) {
-  const auto ticks_per_s = static_cast<std::uint64_t>(std::max(::sysconf(_SC_CLK_TCK), 1L));
-  const std::uint64_t made = stat.start_ticks * (1'000'000'000u / ticks_per_s),
-                      now = wire::read_clock_ns(CLOCK_BOOTTIME);
-  const std::uint64_t age = made < now ? now - made : 0;
+  const std::uint64_t age = age_ns(stat);
   constexpr std::uint64_t kOldest = 1'000'000'000;  // looks come far more often: else it is some other clock's time
   return age < kOldest && age < seen_ns ? seen_ns - age : seen_ns;
 }

@@ -10,8 +10,10 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/strings.h"
 #include "base/version.h"
 #include "host/host_log.h"
+#include "host/proc.h"
 #include "hw/environment.h"
 #include "hw/resolve.h"
 #include "record/control/control.h"
@@ -74,7 +76,7 @@ Result<CaptureInfo> describe(const RecordOptions& options, const Target& target,
   info.command = hw::redact(options.command);
   info.executable = target.path;
   info.environment = base::to_line(hw::environment_card());
-  info.injectable = !target.not_injectable;
+  info.injectable = !target.not_injectable && options.pid == 0;
   info.cpu = hw::probe_cpu();
   LLMPROF_LET(info.peaks, find_peaks(info.cpu, options, progress));
   for (const hw::Device& gpu : hw::probe_gpus()) info.gpus.push_back({gpu, hw::known_peaks(gpu)});
@@ -92,6 +94,7 @@ Result<CaptureInfo> describe(const RecordOptions& options, const Target& target,
     LLMPROF_LET(trace::NotedModel model, given_model(options.model));
     info.models.push_back(std::move(model));
   }
+  if (options.pid != 0) note(info, trace::Loss::kAttached, fmt::format("process {}", options.pid));
   if (target.not_injectable) note(info, trace::Loss::kNotInjected, *target.not_injectable);
   return info;
 }
@@ -131,7 +134,7 @@ class Session {
     info.begin = read_clocks();
     info.rests = plan_rests(options_, info);
     LLMPROF_TRY(open_control(info.begin.raw_ns));
-    const Injection injection = inject(info);
+    const Injection injection = options_.pid != 0 ? Injection{} : inject(info);
     for (const std::string& line : injection.kept) note(info, trace::Loss::kExistingInjection, line);
     LLMPROF_TRY(write_capture_info(capture_, info));
     if (needs_plan(options_.counters)) LLMPROF_TRY(write_counter_plan(capture_, options_.counters));
@@ -147,16 +150,18 @@ class Session {
     host.attach(watch);
     watch.poll = [&] { poll(host, info); };
     watch.ended = [&, next = std::move(watch.ended)](pid_t pid) {  // the first thing: what follows takes its time
-      info.root_end_ns = read_clocks().raw_ns;
+      if (options_.pid == 0 || !is_alive(pid, info.root_start_ticks)) info.root_end_ns = read_clocks().raw_ns;
       next(pid);
     };
     watch.dump = [&] { dump_now(); };
     const std::int64_t cpu_before_ns = own_cpu_ns();
-    const Launch launch{target_.path, options_.command, injection.environment,
-                        options_.program_output == ProgramOutput::kToStderr};
-    LLMPROF_LET(const Ended ended, launch_and_wait(launch, watch));
+    LLMPROF_LET(const Ended ended, wait_for_program(injection, watch));
     info.end = read_clocks();
-    info.exit_status = ended.exit_status;
+    if (options_.pid == 0) {
+      info.exit_status = ended.exit_status;
+    } else {
+      info.window = attached_words(info);
+    }
     if (control_ != nullptr) info.window = control_->summary(info.end->raw_ns) + " through a socket";
     control_.reset();
     host.finish(ended, info);
@@ -171,6 +176,22 @@ class Session {
   }
 
  private:
+  Result<Ended> wait_for_program(const Injection& injection, const Watch& watch) const {
+    if (options_.pid == 0)
+      return launch_and_wait(
+          {target_.path, options_.command, injection.environment, options_.program_output == ProgramOutput::kToStderr},
+          watch);
+    std::optional<std::chrono::nanoseconds> duration;
+    if (options_.window.duration_ns) duration = std::chrono::nanoseconds(*options_.window.duration_ns);
+    const auto pid = static_cast<pid_t>(options_.pid);
+    LLMPROF_TRY(attach_and_wait(pid, duration, watch));
+    return Ended{.pid = pid};
+  }
+  std::string attached_words(const CaptureInfo& info) const {
+    const double seconds = static_cast<double>(info.end->raw_ns - info.begin.raw_ns) * 1e-9;
+    return fmt::format("from outside, attached to the running process {} for {:.3g} s, {}", options_.pid, seconds,
+                       info.root_end_ns ? "until it ended" : "and it went on");
+  }
   Injection inject(const CaptureInfo& info) const {
     return child_environment(own_environment(),
                              {.library_folder = library_folder(),
@@ -251,7 +272,29 @@ Outcome not_started(const Error& error) {
   return outcome;
 }
 
+// A running process as a target: its program and command line, for the run's name and the report.
+Result<Target> attached_target(RecordOptions& options) {
+  const auto pid = static_cast<pid_t>(options.pid);
+  const auto stat = host::read_stat(pid);
+  if (!stat || stat->ended())
+    return Error{ErrorCode::kUsage, fmt::format("there is no process {}", options.pid), "ps -e lists them"};
+  if (const auto status = host::read_status(pid); status && status->process != pid)
+    return Error{ErrorCode::kUsage, fmt::format("{} is a thread of process {}", pid, status->process),
+                 fmt::format("--pid {}", status->process)};
+  const std::string path = host::executable(pid);
+  if (path.empty())
+    return Error{ErrorCode::kUsage,
+                 fmt::format("process {} may not be looked at: it is another user's, or the kernel's", pid),
+                 "run llmprof as that user, or as root"};
+  const std::string arguments = host::arguments(pid);
+  for (const std::string_view word : base::split(arguments, '\0')) options.command.emplace_back(word);
+  if (options.command.empty() || options.command.front().empty()) options.command = {path};
+  options.host.running = true;
+  return Target{path, {}};
+}
+
 Result<void> check_before(const RecordOptions& options) {
+  if (options.pid != 0) return {};
   if (const auto why = options.modules ? why_no_modules(options.command) : std::nullopt) {
     options.announce("modules are not recorded: " + *why);
   }
@@ -266,11 +309,16 @@ std::string output_folder(const RecordOptions& options) {
 
 }  // namespace
 
-Result<Outcome> record(const RecordOptions& options, const base::Progress& progress) {
-  if (options.command.empty()) return Error{ErrorCode::kUsage, "no command to record", "llmprof record -- COMMAND"};
+Result<Outcome> record(const RecordOptions& asked, const base::Progress& progress) {
+  RecordOptions options = asked;
+  if (options.command.empty() == (options.pid == 0))
+    return Error{ErrorCode::kUsage, "a command to record, or --pid", "llmprof record -- COMMAND"};
   LLMPROF_TRY(check(options.window));
   LLMPROF_TRY(check(options.counters));
-  const auto target = find_target(options.command.front(), base::env_or("PATH", "/usr/local/bin:/usr/bin:/bin"));
+  const auto target = options.pid != 0
+                          ? attached_target(options)
+                          : find_target(options.command.front(), base::env_or("PATH", "/usr/local/bin:/usr/bin:/bin"));
+  if (!target && options.pid != 0) return target.error();
   if (!target) return not_started(target.error());
   LLMPROF_TRY(check_before(options));
   Outcome outcome;

@@ -30,6 +30,7 @@ struct RestOption {
 
 struct RecordOptions {
   std::vector<std::string> command;  // argv
+  std::int64_t pid = 0;              // a running process to attach to, instead of the command; 0: none
   std::string output;                // "x" or "x.llmprof"; "": a name from the command and the time
   bool force = false;                // replace an existing run
   std::uint64_t max_bytes = 10ull << 30;

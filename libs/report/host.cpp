@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 #include <cstdlib>
+#include <map>
 
 #include "base/human.h"
 #include "base/text_table.h"
@@ -56,6 +57,37 @@ std::string memory_lines(const Page& page) {
                                    open_text(nearly.open_ranges)));
 }
 
+// What threads did and waited for. States with less than a hundredth of the time, and processes with less than a
+// hundredth of the busiest one's CPU time, are in the JSON only.
+std::string waits_section(const Style& style, const TableText& tables) {
+  constexpr double kLeast = 0.01;
+  constexpr std::string_view kWaits = "host.thread_states[]", kThreads = "host.threads[]";
+  const Json& all = tables.report()["host"]["thread_states"];
+  std::map<std::int64_t, double> cpu_ns;  // by process
+  double most_ns = 0;
+  for (const Json& wait : all) {
+    if (wait["state"] != "user" && wait["state"] != "system") continue;
+    most_ns = std::max(most_ns, cpu_ns[wait["pid"].get<std::int64_t>()] += wait["time_ns"].get<double>());
+  }
+  Json rows = Json::array();
+  std::string before;
+  for (const Json& wait : all) {
+    if (cpu_ns[wait["pid"].get<std::int64_t>()] < kLeast * most_ns) continue;
+    const bool main = wait["main_share"].is_number() && wait["main_share"].get<double>() >= kLeast;
+    if (wait["share"].get<double>() < kLeast && !main) continue;
+    rows.push_back(wait);
+    const auto label = wait["label"].get<std::string>();
+    if (label == before) rows.back()["label"] = "";  // said once
+    before = label;
+  }
+  if (rows.empty()) return "";
+  std::string out = style.heading(tables.title(kWaits)) + tables.rows(kWaits, rows, SIZE_MAX) + tables.notes(kWaits);
+  const Json& threads = tables.report()["host"]["threads"];
+  if (threads.size() > 1)
+    out += style.heading(tables.title(kThreads)) + tables.rows(kThreads, threads) + tables.notes(kThreads);
+  return out;
+}
+
 // Gains that matter: a thousandth of the peak or more.
 std::string gain_table(const Page& page, const Style& style, const TableText& tables) {
   const Host& host = page.summary.host;
@@ -96,7 +128,21 @@ std::string host_section(const Page& page, const Style& style, const TableText& 
   std::string title = tables.title(kTable);
   if (host.readings_per_s) title += fmt::format(" {} times a second", base::three_digits(*host.readings_per_s));
   return style.heading(title) + tables.rows(kTable, tables.report()["host"]["processes"]) + tables.notes(kTable) +
-         memory_lines(page) + gain_table(page, style, tables);
+         memory_lines(page) + waits_section(style, tables) + gain_table(page, style, tables);
+}
+
+bool is_plain_program(const Page& page) {
+  const analyze::Summary& summary = page.summary;
+  return !is_imported(page) && summary.coverage.kernels == 0 && summary.coverage.gemms == 0 &&
+         summary.coverage.ranges == 0 && summary.stages.empty() && summary.host.sampled_stages.empty() &&
+         summary.model.empty();
+}
+
+std::string functions_section(const Page& page, const Style& style, const TableText& tables) {
+  const bool staged = std::ranges::any_of(page.summary.host.functions,
+                                          [](const analyze::Function& function) { return !function.stage.empty(); });
+  return tables.section(staged ? "functions[]" : "top_functions[]", style) +
+         tables.section("python_functions[]", style);
 }
 
 namespace {
@@ -287,11 +333,14 @@ std::string life_section(const Page& page, const Style& style, const TableText& 
   const Life& life = page.summary.life;
   if (life.process_id == 0 || life.time_ns() <= 0) return "";
   const std::vector<std::string> sign = signs(life);
+  const bool attached = page.info.window.starts_with("from outside");  // record --pid
   std::string out = style.heading("Life of the program");
-  out +=
-      wrapped(fmt::format("{}: {} from {} to {}{}.", whose(life), base::human_ns(static_cast<double>(life.time_ns())),
-                          life.root ? "exec" : "its start", life.ended ? "exit" : "what was seen last of it",
-                          life.exit_status ? ", " + exit_words(page) : ""));
+  out += wrapped(
+      fmt::format("{}: {} from {} to {}{}.", whose(life), base::human_ns(static_cast<double>(life.time_ns())),
+                  attached    ? "attaching"
+                  : life.root ? "exec"
+                              : "its start",
+                  life.ended ? "exit" : "what was seen last of it", life.exit_status ? ", " + exit_words(page) : ""));
   std::string bar;
   for (const std::size_t phase : life.strip) bar += sign[phase];
   out += fmt::format("  {}\n", bar) + phase_table(life, sign, tables);

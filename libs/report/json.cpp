@@ -140,6 +140,9 @@ Json host_json(const Page& page) {
                                 {"memory", fields_json(host.memory)},
                                 {"peak", std::move(peak)}});
   out["gains"] = rows_of(page, "host.gains[]", host.gains);
+  out["thread_states"] = described_fields("host.thread_states[]", host.waits);
+  out["threads"] = described_fields("host.threads[]", host.threads);
+  out["cpu_limit"] = host.cpu_limit.periods > 0 ? described_fields("host.cpu_limit", host.cpu_limit) : Json(nullptr);
   out["why"] = host.processes.empty() ? Json(kNoReadings) : Json(nullptr);
   return out;
 }
@@ -209,6 +212,8 @@ Json tables_json(const Page& page) {
   out["host"] = host_json(page);
   if (s.life.process_id != 0) out["life"] = life_json(s.life);
   out["functions"] = rows_of(page, "functions[]", s.host.functions);
+  out["top_functions"] = described_fields("top_functions[]", s.host.top_functions);
+  out["python_functions"] = described_fields("python_functions[]", s.host.python_functions);
   if (!s.host.sampled_stages.empty()) out["sampled_stages"] = rows_of(page, "sampled_stages[]", s.host.sampled_stages);
   out["framework_operators"] = described_fields("framework_operators[]", s.imported.framework_ops);
   out["attention"] = rows_of(page, "attention[]", s.imported.attentions);

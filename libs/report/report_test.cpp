@@ -246,13 +246,13 @@ TEST(Json, HasTheContractKeys) {
   to_json(full_page(), out);
   std::vector<std::string> top;
   for (const auto& [key, value] : out.items()) top.push_back(key);
-  EXPECT_THAT(top, testing::ElementsAre("schema", "schema_version", "llmprof_version", "run", "coverage", "losses",
-                                        "recording_cost", "environment", "devices", "model", "stages", "measures",
-                                        "diagnosis", "waterfalls", "idle", "modules", "operators", "unmatched", "ridge",
-                                        "gemms", "kernels", "gpu_by_source", "gaps", "notes", "peaks_together", "job",
-                                        "telemetry", "device_memory", "host", "functions", "stacks", "blocks", "ranges",
-                                        "training", "sources", "framework_operators", "attention", "counters",
-                                        "hardware_counters", "totals", "flags"));
+  EXPECT_THAT(top, testing::ElementsAre(
+                       "schema", "schema_version", "llmprof_version", "run", "coverage", "losses", "recording_cost",
+                       "environment", "devices", "model", "stages", "measures", "diagnosis", "waterfalls", "idle",
+                       "modules", "operators", "unmatched", "ridge", "gemms", "kernels", "gpu_by_source", "gaps",
+                       "notes", "peaks_together", "job", "telemetry", "device_memory", "host", "functions",
+                       "top_functions", "python_functions", "stacks", "blocks", "ranges", "training", "sources",
+                       "framework_operators", "attention", "counters", "hardware_counters", "totals", "flags"));
   const Json& prefill = out["stages"][0];
   for (const char* key : {"name", "steps", "time_ns", "device_busy_ns", "flops", "bytes", "mfu", "mbu", "ttft_ns"}) {
     EXPECT_TRUE(prefill.contains(key)) << key;

@@ -89,6 +89,10 @@ std::string metrics_section(const Page& page, const Style& style, const TableTex
 // Processes and memory as they were seen from outside.
 
 std::string host_section(const Page& page, const Style& style, const TableText& tables);
+// Nothing of it tells a model: no kernel, BLAS call, range or training loop. That is no mistake of anybody's.
+bool is_plain_program(const Page& page);
+// Functions by stage, or of the whole run where it has no stages; and those of Python.
+std::string functions_section(const Page& page, const Style& style, const TableText& tables);
 inline constexpr std::string_view kNoReadings =
     "No process was read from outside: recorded with --no-host, or too short to be read, or not by llmprof record.";
 

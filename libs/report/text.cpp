@@ -248,7 +248,8 @@ Flags flags_of(const Page& page) {
 // Stages, what they reach and what lies between that and the floor.
 std::string stages_part(const Page& page, const Style& style, const TableText& tables) {
   if (page.summary.stages.empty())
-    return without_stages(page, style) + hardware_section(page, style) + sampled_section(page, style, tables);
+    return (is_plain_program(page) ? "" : without_stages(page, style)) + hardware_section(page, style) +
+           sampled_section(page, style, tables);
   std::string out = stage_table(page, style, tables);
   if (page.summary.host.sampled_stages.empty())
     out += efficiency_table(style, tables, page) + denominators(page) + recomputation(page) + reasons(page);
@@ -315,11 +316,15 @@ constexpr std::array<NamedPart, 18> kParts{{
        return metrics_section(page, style, tables);
      }},
     {{"host", "processes: CPU time, memory, I/O"}, host_part},
-    {{"functions", "functions by CPU time, from stack samples"},
-     [](const Page&, const Style& style, const TableText& tables) { return tables.section("functions[]", style); }},
+    {{"functions", "functions by CPU time, from stack samples"}, functions_section},
 }};
 
 std::string without_kernels(const Page& page) {
+  if (is_plain_program(page)) {
+    return "\n" + wrapped(
+                      "No BLAS call, kernel or range was seen: a program on the CPU, or one whose calls llmprof cannot "
+                      "see (a statically linked BLAS, a GPU of another maker).");
+  }
   if (is_imported(page) || page.summary.coverage.kernels > 0 || page.summary.coverage.gemms > 0) return "";
   return "\n" +
          wrapped(
@@ -360,7 +365,8 @@ std::string to_text(const Page& page, bool colour) {
     for (const std::string_view name : names)
       out += std::ranges::find(kParts, name, &NamedPart::name)->text(page, style, tables);
   };
-  out += recorded(page, style) + life_section(page, style, tables) + machine(page, style) + model(page, style);
+  out += recorded(page, style) + life_section(page, style, tables) + machine(page, style) +
+         (is_plain_program(page) ? "" : model(page, style));
   add({"stages", "steps", "ranges", "operators", "modules", "kernels"});
   out += source_table(page, style, tables);
   add({"gemms", "framework"});

@@ -81,6 +81,11 @@ inline constexpr Field kStackFields[] = {DELTA(stack.id), LLMPROF_FIELD(stack.pa
                                          LLMPROF_FIELD(stack.frame, kDelta, kDefinition)};
 inline constexpr Field kSampleFields[] = {DELTA(sample.ts_ns), PLAIN(sample.pid),       PLAIN(sample.tid),
                                           PLAIN(sample.stack), PLAIN(sample.weight_ns), PLAIN(sample.truncated)};
+inline constexpr Field kThreadTimeFields[] = {DELTA(thread_time.ts_ns), PLAIN(thread_time.pid), DELTA(thread_time.tid),
+                                              PLAIN(thread_time.state), PLAIN(thread_time.time_ns)};
+inline constexpr Field kCpuGroupFields[] = {
+    DELTA(cpu_group.ts_ns),        PLAIN(cpu_group.pid),      DELTA(cpu_group.periods),  DELTA(cpu_group.throttled),
+    DELTA(cpu_group.throttled_ns), PLAIN(cpu_group.quota_us), PLAIN(cpu_group.period_us)};
 inline constexpr Field kCostFields[] = {DELTA(cost.ts_ns),     DELTA(cost.range_events),  DELTA(cost.gemm_events),
                                         DELTA(cost.log_bytes), DELTA(cost.writer_cpu_ns), DELTA(cost.gpu_events)};
 inline constexpr Field kSegmentFields[] = {DELTA(segment.ts_ns), PLAIN(segment.number)};

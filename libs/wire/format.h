@@ -157,6 +157,41 @@ struct SampleRecord {
   std::uint8_t truncated;  // 1: outer frames are missing
 };
 
+// What a thread does, or waits for. Numbers are stored in files: append only.
+enum class ThreadState : std::uint8_t {
+  kUser = 0,      // on a CPU, in the program
+  kSystem = 1,    // on a CPU, in the kernel
+  kRunQueue = 2,  // could run, but has no CPU
+  kLock = 3,      // a futex: mutexes, condition variables, barriers, idle threads of a pool
+  kIo = 4,        // files
+  kNetwork = 5,   // sockets, and events of any kind (poll, epoll)
+  kSleep = 6,     // for a time
+  kChild = 7,     // the end of a child
+  kGpu = 8,       // the driver of a GPU
+  kPipe = 9,      // a pipe or terminal: another process, or a person
+  kOther = 10,
+  kUnseen = 11,  // waits too short for their cause to be seen
+};
+
+struct ThreadTimeRecord {
+  std::uint64_t ts_ns;
+  std::uint64_t time_ns;  // since the last record of the thread
+  std::uint32_t pid;
+  std::uint32_t tid;
+  ThreadState state;
+};
+
+// Added up since the group was made.
+struct CpuGroupRecord {
+  std::uint64_t ts_ns;
+  std::uint64_t periods;
+  std::uint64_t throttled;  // of these, in which the limit was reached
+  std::uint64_t throttled_ns;
+  std::uint32_t quota_us;  // of CPU time in a period; 0: no limit
+  std::uint32_t period_us;
+  std::uint32_t pid;
+};
+
 // Added up since the log began. Events count whether or not they were stored.
 struct CostRecord {
   std::uint64_t ts_ns;

@@ -113,7 +113,9 @@ TEST(Fields, DoNotOverlapAndCoverEachRecord) {
                                                    8 + 2 * 4,                                      // note
                                                    3 * 8 + 3 * 4 + 2 + 1 + 1 + 1,                  // counter window
                                                    2 * 8 + 2 * 4,                                  // counter
-                                                   4 * 8 + 4 * 4 + 2 + 1};                         // stall
+                                                   4 * 8 + 4 * 4 + 2 + 1,                          // stall
+                                                   2 * 8 + 2 * 4 + 1,                              // thread time
+                                                   4 * 8 + 3 * 4};                                 // CPU group
   for (std::size_t kind = 1; kind < kRecordKinds; ++kind) {
     bool used[sizeof(Record)] = {};
     std::size_t covered = 0;

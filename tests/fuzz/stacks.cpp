@@ -7,6 +7,7 @@
 #include "host/stacks/module.h"
 #include "host/stacks/perf.h"
 #include "host/stacks/python.h"
+#include "host/stacks/symbols.h"
 #include "host/stacks/unwinder.h"
 
 namespace llmprof::fuzz {
@@ -46,6 +47,11 @@ void run(std::string_view input) {
   } else if (what == 'N') {
     host::readable_function("_Z" + std::string(input.substr(1)));
     host::shorten_function(std::string(input.substr(1)));
+  } else if (what == 'K') {
+    const host::KernelSymbols symbols{std::string(input.substr(1))};
+    std::uint64_t begin = 0;
+    const auto* function = symbols.containing(0xffffffff81000010, begin);
+    require(function == nullptr || (begin <= 0xffffffff81000010 && !function->name.empty()));
   } else if (what == 'L') {
     require(host::line_in_table(bytes, 7, 3) >= 0);
   }
@@ -93,6 +99,7 @@ std::vector<std::string> seeds() {
           "X\x77\x08\x80\x00\x3f\x1a\x3b\x2a\x33\x24\x22"s,
           "P\x09\0\0\0\x02\0\x20\0"s + std::string(400, '\1'),
           "NN3foo3barIiEEvT_",
+          "Kffffffff81000000 T _text\nffffffff81000010 t x\t[m]\n",
           "L\xe9\x02\x80\x00\xf0\x02\x00\x00\x00"s};
 }
 

@@ -155,7 +155,49 @@ std::string of_samples(const std::vector<SampledStage>& stages) {
       capital(text), stages.front().caller);
 }
 
-std::string without_stages(const Summary& summary) {
+// "python3 ran 2.55 s: its main thread was on a CPU 79 % of that and waited 20 % (sleep). Most CPU time, 52 %, is in
+// inner (burn.py)."
+std::string of_program(const Summary& summary, const std::vector<Finding>& ranked) {
+  const Life& life = summary.life;
+  const Host& host = summary.host;
+  std::string program = life.executable.substr(life.executable.rfind('/') + 1);
+  if (program.empty()) program = "the program";
+  std::string out = fmt::format("{} {} {}", program, life.ended ? "ran" : "was watched for",
+                                human_ns(static_cast<double>(life.time_ns())));
+  double on_cpu = 0, queued = 0, blocked = 0, most = 0;
+  std::string_view waits_for;
+  for (const ProcessWait& wait : host.waits) {
+    if (wait.pid != life.pid || wait.name != life.executable || !wait.main_share) continue;
+    const bool cpu = wait.state == "user" || wait.state == "system";
+    (cpu ? on_cpu : wait.state == "run queue" ? queued : blocked) += *wait.main_share;
+    if (cpu || wait.state == "run queue" || *wait.main_share <= most) continue;
+    most = *wait.main_share;
+    waits_for = wait.state == "unseen" ? std::string_view("short waits") : std::string_view(wait.state);
+  }
+  if (on_cpu + queued + blocked > 0) {
+    out += fmt::format(": its main thread was on a CPU {} of that", whole_percent(on_cpu));
+    if (queued >= kWorthALever) out += fmt::format(", ready without a CPU {}", whole_percent(queued));
+    if (blocked >= kWorthALever) out += fmt::format(", and waited {} (mostly {})", whole_percent(blocked), waits_for);
+  }
+  out += ".";
+  const bool python = !host.python_functions.empty();
+  if (python || !host.top_functions.empty()) {
+    const std::string& name = python ? host.python_functions.front().name : host.top_functions.front().name;
+    const std::string& file = python ? host.python_functions.front().file : host.top_functions.front().file;
+    const double share = python ? host.python_functions.front().self_share : host.top_functions.front().self_share;
+    out +=
+        fmt::format(" Most CPU time, {}, is in {} ({}).", whole_percent(share), name, file.substr(file.rfind('/') + 1));
+  }
+  for (const Finding& finding : ranked) {
+    if (finding.verdict != Verdict::kFound || !finding.gain || finding.gain->ns < kWorthALever * finding.gain->of_ns)
+      continue;
+    return out + fmt::format(" {}: at most {} of the run could be saved.", finding.title,
+                             whole_percent(finding.gain->ns / finding.gain->of_ns));
+  }
+  return out;
+}
+
+std::string without_stages(const Summary& summary, const std::vector<Finding>& ranked) {
   const Coverage& coverage = summary.coverage;
   if (coverage.kernels == 0 && !summary.host.sampled_stages.empty()) return of_samples(summary.host.sampled_stages);
   if (coverage.kernels == 0 && coverage.data_losses > 0) {
@@ -166,6 +208,8 @@ std::string without_stages(const Summary& summary) {
         worst == summary.losses.end() ? "see the losses" : worst->name + ": " + worst->meaning,
         worst == summary.losses.end() || worst->remedy.empty() ? "" : " " + capital(worst->remedy) + ".");
   }
+  if (coverage.kernels == 0 && summary.life.process_id != 0 && summary.life.time_ns() > 0)
+    return of_program(summary, ranked);
   if (coverage.kernels == 0)
     return "No kernels and no BLAS calls were recorded. llmprof doctor says what this machine "
            "permits; llmprof record -- PROGRAM records.";
@@ -323,7 +367,7 @@ void rank(std::vector<Finding>& findings) {
 std::string headline(const Summary& summary, const Facts& facts, const std::vector<Finding>& ranked) {
   if (facts.totals && summary.stages.empty()) return of_totals(facts.totals->findings, ranked);
   const Stage* stage = dominating(summary);
-  if (stage == nullptr) return without_stages(summary);
+  if (stage == nullptr) return without_stages(summary, ranked);
   const bool certain = !stage->guessed();
   const std::string name = stage->name == "steps"             ? certain ? "The loop" : "What looks like a loop"
                            : !certain                         ? "What looks like " + stage->name

@@ -20,11 +20,15 @@ double share_of(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
+std::string labelled(const std::string& name, std::int64_t id) {
+  const std::string file = name.substr(name.rfind('/') + 1);
+  return fmt::format("{} {}", file.empty() ? "(unknown)" : file, id);
+}
+
 Result<void> fill_processes(const trace::Run& run, Host& host) {
   LLMPROF_LET(host.processes, ask_rows<ProcessUsage>(run, "host_processes"));
   for (ProcessUsage& process : host.processes) {
-    const std::string name = process.name.substr(process.name.rfind('/') + 1);
-    process.label = fmt::format("{} {}", name.empty() ? "(unknown)" : name, process.pid);
+    process.label = labelled(process.name, process.pid);
     process.cpu_ns = process.user_ns + process.system_ns;
     if (process.cpu_ns > 0) process.system_share = share_of(process.system_ns, process.cpu_ns);
     process.core_share = share_of(process.cpu_ns, process.wall_ns);
@@ -121,8 +125,35 @@ Result<std::vector<OpenRanges>> open_at(const trace::Run& run, std::int64_t ts_n
   return open;
 }
 
+namespace {
+
+Result<void> fill_waits(const trace::Run& run, Host& host) {
+  LLMPROF_LET(host.waits, ask_rows<ProcessWait>(run, "host_waits"));
+  for (ProcessWait& wait : host.waits) {
+    wait.label = labelled(wait.name, wait.pid);
+    wait.share = share_of(wait.time_ns, wait.thread_ns);
+    if (wait.main_thread_ns > 0) wait.main_share = share_of(wait.main_ns, wait.main_thread_ns);
+  }
+  if (host.waits.empty()) return {};
+  LLMPROF_LET(host.threads, ask_rows<ThreadWait>(run, "host_threads"));
+  for (ThreadWait& thread : host.threads) {
+    thread.label = labelled(thread.thread, thread.tid);
+    thread.process = labelled(thread.name, thread.pid);
+    thread.cpu_share = share_of(thread.cpu_ns, thread.time_ns);
+    thread.queue_share = share_of(thread.queue_ns, thread.time_ns);
+    thread.blocked_share = share_of(thread.blocked_ns, thread.time_ns);
+  }
+  LLMPROF_LET(host.cpu_limit, ask_row<CpuLimit>(run, "host_cpu_limit"));
+  if (host.cpu_limit.periods > 0)
+    host.cpu_limit.throttled_share = share_of(host.cpu_limit.throttled, host.cpu_limit.periods);
+  return {};
+}
+
+}  // namespace
+
 Result<void> fill_host(const trace::Run& run, Host& host) {
   LLMPROF_TRY(fill_processes(run, host));
+  LLMPROF_TRY(fill_waits(run, host));
   LLMPROF_LET(const Periods periods, read_periods(run, host));
   LLMPROF_LET(const std::vector<MemoryReading> readings, read_readings(run));
   LLMPROF_TRY(fill_memory(run, readings, periods, host));
@@ -148,8 +179,18 @@ Result<void> fill_functions(const trace::Run& run, Host& host) {
     if (function.sampled_ns > 0)
       function.self_share = static_cast<double>(function.self_ns) / static_cast<double>(function.sampled_ns);
   }
-  LLMPROF_TRY(fill_sampled_stages(run, host));
   const auto all_ns = static_cast<double>(host.stacks.sampled_ns);
+  LLMPROF_LET(host.top_functions, ask_rows<TopFunction>(run, "top_functions"));
+  LLMPROF_LET(host.python_functions, ask_rows<PythonFunction>(run, "python_functions"));
+  const auto add_shares = [&](auto& functions) {
+    for (auto& function : functions) {
+      function.self_share = share_of(function.self_ns, host.stacks.sampled_ns);
+      function.total_share = share_of(function.total_ns, host.stacks.sampled_ns);
+    }
+  };
+  add_shares(host.top_functions);
+  add_shares(host.python_functions);
+  LLMPROF_TRY(fill_sampled_stages(run, host));
   for (SampledStage& stage : host.sampled_stages) {
     if (all_ns > 0) stage.share = static_cast<double>(stage.time_ns) / all_ns;
     if (stage.passes) stage.pass_ns = stage.time_ns / std::max<std::int64_t>(1, *stage.passes);

@@ -56,6 +56,45 @@ struct Function {  // by stage
   double self_share = 0;        // of this
 };
 
+struct TopFunction {  // of the whole run
+  std::string name, file, kind;
+  std::int64_t samples = 0, self_ns = 0, total_ns = 0;
+  double self_share = 0, total_share = 0;  // of all CPU time sampled
+};
+
+struct PythonFunction {  // with the native functions that it calls
+  std::string name, file;
+  std::optional<std::int64_t> line;  // with most of its self time
+  std::int64_t samples = 0, self_ns = 0, native_ns = 0, total_ns = 0;
+  std::string native;                      // the native function with most of native_ns; "" none
+  double self_share = 0, total_share = 0;  // of all CPU time sampled
+};
+
+struct ProcessWait {  // time of the threads of a process in one state
+  std::string name, label;
+  std::int64_t pid = 0;
+  std::string state;
+  std::int64_t time_ns = 0, threads = 0, main_ns = 0;  // of all threads; how many were in it; of the main thread
+  std::int64_t thread_ns = 0, main_thread_ns = 0;      // the same in all states
+  double share = 0;                                    // of thread_ns
+  std::optional<double> main_share;                    // of main_thread_ns
+};
+
+struct ThreadWait {                          // one thread
+  std::string thread, name, label, process;  // thread: its name; name: of its program; both with their ids for display
+  std::int64_t pid = 0, tid = 0;
+  bool main = false;
+  std::int64_t time_ns = 0, cpu_ns = 0, system_ns = 0, queue_ns = 0, blocked_ns = 0, lock_ns = 0;
+  double cpu_share = 0, queue_share = 0, blocked_share = 0;  // of time_ns
+  std::string waits_for;                                     // the state with most of blocked_ns; "" none
+};
+
+// The CPU limit of the program's control group, and what it took away.
+struct CpuLimit {
+  std::int64_t periods = 0, throttled = 0, throttled_ns = 0;
+  std::optional<double> quota_cpus, throttled_share;  // throttled of periods
+};
+
 struct StackCoverage {
   std::int64_t samples = 0, truncated = 0, without_stack = 0, lost = 0;
   std::int64_t sampled_ns = 0;            // CPU time the samples stand for
@@ -87,6 +126,11 @@ struct Host {
   std::vector<MemoryGain> gains;
   StackCoverage stacks;
   std::vector<Function> functions;
+  std::vector<TopFunction> top_functions;
+  std::vector<PythonFunction> python_functions;
+  std::vector<ProcessWait> waits;
+  std::vector<ThreadWait> threads;
+  CpuLimit cpu_limit;
   std::vector<SampledStage> sampled_stages;
 };
 

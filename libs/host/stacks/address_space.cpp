@@ -95,7 +95,7 @@ std::shared_ptr<Module> ModuleCache::get(pid_t pid, const Mapping& mapping) {
   if (modules_.size() >= kMaxModules) return nullptr;  // never let go: frames are known by their functions' addresses
   std::optional<ElfFile> file = ElfFile::parse(bytes_of(pid, mapping));
   if (!file) return nullptr;  // asked again by the next process: this one may have ended too early
-  return modules_[key] = std::make_shared<Module>(mapping.path, std::move(*file));
+  return modules_[key] = std::make_shared<Module>(mapping.path, std::move(*file), fmt::format("/proc/{}/root", pid));
 }
 
 void AddressSpace::add(const Mapping& mapping) {

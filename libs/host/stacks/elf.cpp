@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -98,7 +99,7 @@ std::optional<ElfFile> ElfFile::parse(std::unique_ptr<ByteSource> source) {
   ElfFile file(std::move(source));
   file.entry_ = header.e_entry;
   if (!file.read_segments(header.e_phoff, header.e_phnum)) return std::nullopt;
-  if (header.e_shentsize == sizeof(Elf64_Shdr)) file.read_sections(header.e_shoff, header.e_shnum);
+  if (header.e_shentsize == sizeof(Elf64_Shdr)) file.read_sections(header.e_shoff, header.e_shnum, header.e_shstrndx);
   return file;
 }
 
@@ -121,16 +122,49 @@ bool ElfFile::read_segments(std::uint64_t offset, std::uint16_t count) {
   return !segments_.empty();
 }
 
-void ElfFile::read_sections(std::uint64_t offset, std::uint16_t count) {
+void ElfFile::read_sections(std::uint64_t offset, std::uint16_t count, std::uint16_t names) {
   std::vector<Elf64_Shdr> headers(count);
   if (!source_->read(offset, headers.data(), headers.size() * sizeof(Elf64_Shdr))) return;
   for (const Elf64_Shdr& header : headers) {
+    if (header.sh_type == SHT_NOTE && header.sh_size <= kMaxNoteBytes && header.sh_size > 0 && build_id().empty()) {
+      notes_offset_ = header.sh_offset;  // a separate debug file has its notes in sections only
+      notes_bytes_ = header.sh_size;
+    }
+    if (header.sh_type == SHT_PROGBITS && names < headers.size() && header.sh_size <= kMaxNoteBytes &&
+        text_at(headers[names].sh_offset + header.sh_name, 32) == ".gnu_debuglink") {
+      read_debug_link(header.sh_offset, header.sh_size);
+    }
     if (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM) continue;
     if (header.sh_link >= headers.size() || header.sh_size > kMaxSymbolBytes) continue;
     const Elf64_Shdr& text = headers[header.sh_link];
     SymbolSection& target = header.sh_type == SHT_SYMTAB ? full_symbols_ : dynamic_symbols_;
     target = {header.sh_offset, header.sh_size, text.sh_offset, text.sh_size};
   }
+}
+
+// The name, zeros up to a multiple of 4, the checksum.
+void ElfFile::read_debug_link(std::uint64_t offset, std::uint64_t bytes) {
+  if (bytes < 8 || !source_->read(offset + bytes - 4, &debug_link_.crc, sizeof debug_link_.crc)) return;
+  const std::string name = text_at(offset, bytes - 4);
+  if (name.find('/') == std::string::npos) debug_link_.name = name;  // it names a file, not a way to one
+}
+
+bool ElfFile::has_crc(std::uint32_t crc) const {
+  constexpr std::uint64_t kMostBytes = 256u << 20;  // half a second of work
+  if (source_->size() > kMostBytes) return false;
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t i = 0; i < 256; ++i) {
+    table[i] = i;
+    for (int bit = 0; bit < 8; ++bit) table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0xedb88320u : 0);
+  }
+  std::vector<std::uint8_t> buffer(1 << 16);
+  std::uint32_t value = ~0u;
+  for (std::uint64_t at = 0; at < source_->size(); at += buffer.size()) {
+    buffer.resize(std::min<std::uint64_t>(buffer.size(), source_->size() - at));
+    if (!source_->read(at, buffer.data(), buffer.size())) return false;
+    for (const std::uint8_t byte : buffer) value = table[(value ^ byte) & 0xff] ^ value >> 8;
+  }
+  return ~value == crc;
 }
 
 bool ElfFile::read_address(std::uint64_t address, void* out, std::size_t bytes) const {
@@ -205,17 +239,42 @@ namespace {
 
 constexpr std::size_t kMaxNameBytes = 4096;
 
-std::optional<ElfFile> open_debug_file(const ElfFile& file) {
+// Where the debug file of a program or library may lie, as gdb looks for it.
+std::vector<std::string> debug_paths(const ElfFile& file, const std::string& path) {
+  std::vector<std::string> paths;
+  if (const std::string id = file.build_id(); id.size() >= 4)
+    paths.push_back("/usr/lib/debug/.build-id/" + id.substr(0, 2) + "/" + id.substr(2) + ".debug");
+  const std::string& name = file.debug_link().name;
+  if (name.empty() || !path.starts_with('/')) return paths;
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
+  for (const std::string& in : {folder, folder + ".debug/", "/usr/lib/debug" + folder}) {
+    if (in + name != path) paths.push_back(in + name);
+  }
+  return paths;
+}
+
+// A file of that name may be of another version: the build id tells, or the checksum of the link.
+bool belongs_to(const ElfFile& debug, const ElfFile& file) {
+  if (!debug.has_full_symbols()) return false;
   const std::string id = file.build_id();
-  if (id.size() < 4) return std::nullopt;
-  return ElfFile::parse(open_file("/usr/lib/debug/.build-id/" + id.substr(0, 2) + "/" + id.substr(2) + ".debug", 0));
+  return id.empty() ? debug.has_crc(file.debug_link().crc) : debug.build_id() == id;
+}
+
+std::optional<ElfFile> open_debug_file(const ElfFile& file, const std::string& path,
+                                       const std::vector<std::string>& roots) {
+  for (const std::string& root : roots) {
+    for (const std::string& place : debug_paths(file, path)) {
+      auto debug = ElfFile::parse(open_file(root + place, 0));
+      if (debug && belongs_to(*debug, file)) return debug;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
-Symbols::Symbols(const ElfFile& file) : file_(file) {
-  if (!file.has_full_symbols()) debug_file_ = open_debug_file(file);
-  if (debug_file_ && !debug_file_->has_full_symbols()) debug_file_.reset();
+Symbols::Symbols(const ElfFile& file, const std::string& path, const std::vector<std::string>& roots) : file_(file) {
+  if (!file.has_full_symbols()) debug_file_ = open_debug_file(file, path, roots);
   for (const ElfSymbol& symbol : (debug_file_ ? *debug_file_ : file).symbols())
     (symbol.function ? functions_ : objects_).push_back(symbol);
   std::sort(functions_.begin(), functions_.end(),

@@ -53,6 +53,13 @@ class ElfFile {
   bool has_full_symbols() const { return full_symbols_.bytes > 0; }
   std::string text_at(std::uint64_t offset, std::size_t most) const;  // up to its 0
   std::string build_id() const;                                       // hexadecimal; "" if it has none
+  // Where its symbols went when it was stripped: the name of a file, and that file's CRC-32.
+  struct DebugLink {
+    std::string name;  // "" none
+    std::uint32_t crc = 0;
+  };
+  const DebugLink& debug_link() const { return debug_link_; }
+  bool has_crc(std::uint32_t crc) const;  // of all its bytes; false if there are too many
 
  private:
   struct Segment {
@@ -65,7 +72,8 @@ class ElfFile {
   };
   explicit ElfFile(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
   bool read_segments(std::uint64_t offset, std::uint16_t count);
-  void read_sections(std::uint64_t offset, std::uint16_t count);
+  void read_sections(std::uint64_t offset, std::uint16_t count, std::uint16_t names);
+  void read_debug_link(std::uint64_t offset, std::uint64_t bytes);
 
   std::unique_ptr<ByteSource> source_;
   std::vector<Segment> segments_;
@@ -73,6 +81,7 @@ class ElfFile {
   std::uint64_t unwind_table_address_ = 0, unwind_table_bytes_ = 0;
   std::uint64_t notes_offset_ = 0, notes_bytes_ = 0;
   SymbolSection full_symbols_, dynamic_symbols_;
+  DebugLink debug_link_;
 };
 
 // The functions of one ELF file by address. Read at the first question; names only when asked for.
@@ -83,8 +92,9 @@ class Symbols {
     std::string name;  // as in the file, without its version
   };
 
-  // From the file, or from its separate debug file below /usr/lib/debug where it has been stripped.
-  explicit Symbols(const ElfFile& file);
+  // From the file, or from its separate debug file where it has been stripped: by build id below /usr/lib/debug, or by
+  // its .gnu_debuglink beside `path`. `roots`: folders that stand for /, "" is our own; the first that has it counts.
+  explicit Symbols(const ElfFile& file, const std::string& path = "", const std::vector<std::string>& roots = {""});
 
   std::optional<Place> containing(std::uint64_t address) const;
   // Address of a symbol.

@@ -34,8 +34,11 @@ struct FileTables {
 
 }  // namespace
 
-Module::Module(std::string path, ElfFile file)
-    : path_(std::move(path)), short_name_(path_.substr(path_.rfind('/') + 1)), file_(std::move(file)) {
+Module::Module(std::string path, ElfFile file, std::string root)
+    : path_(std::move(path)),
+      short_name_(path_.substr(path_.rfind('/') + 1)),
+      root_(std::move(root)),
+      file_(std::move(file)) {
   FileTables tables{file_};
   index_ = wire::read_unwind_index(tables, file_.unwind_table_address(), file_.unwind_table_bytes());
 }
@@ -76,7 +79,7 @@ std::optional<std::uint64_t> Module::call_target(std::uint64_t address) const {
 }
 
 const Symbols& Module::symbols() {
-  if (symbols_ == nullptr) symbols_ = std::make_unique<Symbols>(file_);
+  if (symbols_ == nullptr) symbols_ = std::make_unique<Symbols>(file_, path_, std::vector<std::string>{root_, ""});
   return *symbols_;
 }
 

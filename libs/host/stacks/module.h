@@ -30,7 +30,8 @@ struct NativeFunction {
 
 class Module {
  public:
-  Module(std::string path, ElfFile file);
+  // `root`: folder that stands for / where the file is used, for its debug file; "" our own.
+  Module(std::string path, ElfFile file, std::string root = "");
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
@@ -51,7 +52,7 @@ class Module {
  private:
   const Symbols& symbols();
 
-  std::string path_, short_name_;
+  std::string path_, short_name_, root_;
   ElfFile file_;
   wire::UnwindIndex index_;
   std::unique_ptr<Symbols> symbols_;

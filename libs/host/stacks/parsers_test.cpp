@@ -191,7 +191,9 @@ Bytes sample_record() {
   append<std::uint32_t>(bytes, 11);
   append<std::uint64_t>(bytes, 12);  // time
   append<std::uint64_t>(bytes, 13);  // period
-  append<std::uint64_t>(bytes, 2);   // 64-bit registers
+  append<std::uint64_t>(bytes, 1);   // addresses in the kernel
+  append<std::uint64_t>(bytes, 0xffffffff81000010);
+  append<std::uint64_t>(bytes, 2);  // 64-bit registers
   for (std::uint64_t i = 0; i < kRegisters; ++i) append<std::uint64_t>(bytes, 100 + i);
   append<std::uint64_t>(bytes, 16);  // bytes of stack
   append<std::uint64_t>(bytes, 7);
@@ -211,6 +213,7 @@ TEST(PerfRecord, DecodesASample) {
   const auto& sample = std::get<PerfSample>(record->content);
   EXPECT_EQ(sample.period_ns, 13u);
   EXPECT_FALSE(sample.in_kernel);
+  EXPECT_EQ(sample.chain.size(), 8u);
   EXPECT_EQ(sample.registers.value[3], 101u);     // rbx is second in the kernel's order
   EXPECT_EQ(sample.registers.value[kRip], 108u);  // ninth
   EXPECT_EQ(sample.registers.value[15], 116u);    // r15 is last

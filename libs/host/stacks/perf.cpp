@@ -39,6 +39,9 @@ bool decode_sample(wire::ByteReader& reader, std::uint16_t misc, PerfRecord& rec
   record.ts_ns = reader.fixed<std::uint64_t>();
   sample.period_ns = reader.fixed<std::uint64_t>();
   sample.in_kernel = (misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
+  const auto addresses = reader.fixed<std::uint64_t>();
+  if (addresses > reader.left() / sizeof(std::uint64_t)) return false;
+  sample.chain = reader.block(addresses * sizeof(std::uint64_t));
   const auto abi = reader.fixed<std::uint64_t>();
   if (abi != 0) {
     for (const std::uint8_t number : kOrder) {
@@ -180,12 +183,13 @@ perf_event_attr attributes(const PerfOptions& options, bool kernel) {
   attr.type = PERF_TYPE_SOFTWARE;
   attr.config = PERF_COUNT_SW_TASK_CLOCK;
   attr.sample_period = 1'000'000'000 / std::max<std::uint32_t>(1, options.hz);
-  attr.sample_type =
-      PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+  attr.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN |
+                     PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+  attr.exclude_callchain_user = 1;  // that of the program is unwound here, by its tables
+  attr.exclude_callchain_kernel = kernel ? 0 : 1;
   attr.sample_regs_user = kSampledRegisters;
   attr.sample_stack_user = options.stack_bytes & ~std::uint32_t{7};
-  attr.disabled = 1;
-  attr.enable_on_exec = 1;
+  attr.disabled = attr.enable_on_exec = options.threads.empty() ? 1 : 0;
   attr.inherit = 1;
   attr.exclude_kernel = kernel ? 0 : 1;
   attr.exclude_hv = 1;
@@ -231,9 +235,12 @@ std::uint64_t load_acquire(const __u64& value) { return __atomic_load_n(&value, 
 }  // namespace
 
 PerfEvents::PerfEvents(PerfEvents&& other) noexcept
-    : rings_(std::exchange(other.rings_, {})), sees_kernel_(other.sees_kernel_) {}
+    : rings_(std::exchange(other.rings_, {})),
+      joined_(std::exchange(other.joined_, {})),
+      sees_kernel_(other.sees_kernel_) {}
 
 PerfEvents::~PerfEvents() {
+  for (const int descriptor : joined_) ::close(descriptor);
   for (const Ring& ring : rings_) {
     if (ring.memory != nullptr) ::munmap(ring.memory, kPageBytes + ring.data_bytes);
     if (ring.descriptor >= 0) ::close(ring.descriptor);
@@ -248,7 +255,14 @@ Result<PerfEvents> PerfEvents::open(pid_t root, const PerfOptions& options) {
   const std::vector<int> cpus = online_cpus();
   std::size_t data_bytes = ::geteuid() == 0 ? kLargestRingOfRoot : kLargestRing;
   while (data_bytes > kSmallestRing && data_bytes * cpus.size() > kAllRingBytes) data_bytes /= 2;
-  for (const int cpu : cpus) LLMPROF_TRY(events.open_cpu(root, cpu, options, data_bytes));
+  for (const int cpu : cpus) {
+    const std::size_t before = events.rings_.size();
+    LLMPROF_TRY(events.open_cpu(root, cpu, options, data_bytes));
+    if (events.rings_.size() == before) continue;
+    for (const pid_t thread : options.threads) {
+      if (thread != root) events.join_cpu(thread, cpu, options, events.rings_.back());
+    }
+  }
   if (events.rings_.empty()) return refusal(ENODEV);
   return events;
 }
@@ -276,6 +290,19 @@ Result<void> PerfEvents::open_cpu(pid_t root, int cpu, const PerfOptions& option
   return {};
 }
 
+// A thread that is gone by now, or that we may not see, has no samples.
+void PerfEvents::join_cpu(pid_t thread, int cpu, const PerfOptions& options, const Ring& ring) {
+  constexpr std::size_t kMostJoined = 16384;  // descriptors: threads x CPUs
+  if (joined_.size() >= kMostJoined) return;
+  const int descriptor = perf_event_open(attributes(options, sees_kernel_), thread, cpu);
+  if (descriptor < 0) return;
+  if (::ioctl(descriptor, PERF_EVENT_IOC_SET_OUTPUT, ring.descriptor) != 0) {
+    ::close(descriptor);
+    return;
+  }
+  joined_.push_back(descriptor);
+}
+
 std::vector<int> PerfEvents::descriptors() const {
   std::vector<int> out;
   for (const Ring& ring : rings_) out.push_back(ring.descriptor);
@@ -283,7 +310,9 @@ std::vector<int> PerfEvents::descriptors() const {
 }
 
 void PerfEvents::rest(bool rests) const {
-  for (const Ring& ring : rings_) ::ioctl(ring.descriptor, rests ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE, 0);
+  const auto request = rests ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE;
+  for (const Ring& ring : rings_) ::ioctl(ring.descriptor, request, 0);
+  for (const int descriptor : joined_) ::ioctl(descriptor, request, 0);
 }
 
 // Adds what waits in the ring to waiting_; the new tail.

@@ -19,6 +19,7 @@ namespace llmprof::host {
 struct PerfSample {
   std::uint64_t period_ns = 0;
   bool in_kernel = false;               // interrupted inside a system call or fault
+  std::span<const std::uint8_t> chain;  // addresses inside the kernel, innermost first, 8 bytes each, with markers
   Registers registers;                  // of the program
   std::span<const std::uint8_t> stack;  // its stack from the stack pointer on; points into the record
 };
@@ -55,17 +56,19 @@ inline constexpr std::uint64_t kSampledRegisters = 0xff01ff;
 struct PerfOptions {
   std::uint32_t hz = 99;
   std::uint32_t stack_bytes = 56 << 10;
+  std::vector<pid_t> threads;  // to sample at once, with all they make from now on; none: see open()
 };
 
 class PerfEvents {
  public:
-  // Sampling begins when `root` executes a program.
+  // Sampling begins when `root` executes a program, or at once with the threads that are given.
   static Result<PerfEvents> open(pid_t root, const PerfOptions& options);
   PerfEvents(PerfEvents&& other) noexcept;
   PerfEvents& operator=(PerfEvents&&) = delete;
   ~PerfEvents();
 
   std::vector<int> descriptors() const;
+  bool sees_kernel() const { return sees_kernel_; }  // time inside the kernel is sampled, too
   // No samples, until it does not rest any more. Holds for all threads that it is inherited by.
   void rest(bool rests) const;
   // Hands over all that waits, by time over all CPUs. Records are valid during their call only.
@@ -83,9 +86,11 @@ class PerfEvents {
   };
   PerfEvents() = default;
   Result<void> open_cpu(pid_t root, int cpu, const PerfOptions& options, std::size_t data_bytes);
+  void join_cpu(pid_t thread, int cpu, const PerfOptions& options, const Ring& ring);
   std::uint64_t gather(const Ring& ring);
 
   std::vector<Ring> rings_;
+  std::vector<int> joined_;  // further threads of a running program, which write into the rings
   std::vector<Waiting> waiting_;
   std::vector<std::vector<std::uint8_t>> wrapped_;  // records that cross the end of their ring
   bool sees_kernel_ = true;

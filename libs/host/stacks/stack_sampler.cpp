@@ -2,15 +2,23 @@
 
 #include <unistd.h>
 #include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <deque>
 #include <map>
 #include <optional>
 #include <span>
+#include <system_error>
+#include <thread>
 #include <unordered_map>
+#include <utility>
 
+#include "host/proc.h"
 #include "host/stacks/address_space.h"
 #include "host/stacks/module.h"
 #include "host/stacks/perf.h"
 #include "host/stacks/python.h"
+#include "host/stacks/symbols.h"
 #include "host/stacks/thinning.h"
 #include "host/stacks/unwinder.h"
 #include "wire/clock.h"
@@ -24,7 +32,9 @@ constexpr std::size_t kMaxDistinctFrames = 262144, kMaxStacks = 1 << 20;
 // Frames and stacks that were seen, numbered and written to the log at their first use. Stacks share their outer parts.
 class StackTable {
  public:
-  explicit StackTable(HostLog& log) : log_(log) {}
+  StackTable(HostLog& log, bool remember) : log_(log), remember_(remember) {}
+
+  const SeenFrame* seen(std::uint32_t frame) const { return &seen_[frame - 1]; }  // if it is to remember
 
   std::uint32_t native(const Module& module, const NativeFunction& function) {
     const auto known = native_.find(&function);
@@ -37,6 +47,20 @@ class StackTable {
     const auto known = by_text_.find(key_);
     if (known != by_text_.end()) return known->second;
     return by_text_[key_] = define(wire::FrameKind::kPython, frame.function, frame.file, frame.line);
+  }
+
+  std::uint32_t kernel(const KernelSymbols::Function& function, std::uint64_t begin) {
+    const auto known = kernel_.find(begin);
+    if (known != kernel_.end()) return known->second;
+    return kernel_[begin] = define(wire::FrameKind::kKernel, function.name, function.module, 0);
+  }
+
+  // A function that a JIT compiler named.
+  std::uint32_t compiled(std::string_view name) {
+    key_.assign("JIT").append(1, '\0').append(name);
+    const auto known = by_text_.find(key_);
+    if (known != by_text_.end()) return known->second;
+    return by_text_[key_] = define(wire::FrameKind::kNative, name, "[JIT]", 0);
   }
 
   std::uint32_t other(wire::FrameKind kind, std::string_view name) {
@@ -68,11 +92,15 @@ class StackTable {
   std::uint32_t define(wire::FrameKind kind, std::string_view function, std::string_view file, std::uint32_t line) {
     if (frames_ >= kMaxDistinctFrames) return 0;
     log_.add(wire::RecordKind::kFrame).frame = {++frames_, log_.name(function), log_.name(file), line, kind, 0};
+    if (remember_) seen_.push_back({std::string(function), std::string(file), kind});
     return frames_;
   }
 
   HostLog& log_;
+  bool remember_;
+  std::deque<SeenFrame> seen_;  // by number less 1
   std::unordered_map<const NativeFunction*, std::uint32_t> native_;
+  std::unordered_map<std::uint64_t, std::uint32_t> kernel_;  // by the function's begin
   std::map<std::string, std::uint32_t, std::less<>> by_text_;
   std::string key_;
   std::unordered_map<std::uint64_t, std::uint32_t> stacks_;  // parent and frame
@@ -83,8 +111,9 @@ constexpr std::size_t kTailEvidence = 512;   // bytes of the copy that must stil
 constexpr std::size_t kMaxProcesses = 4096;  // known at once; ended ones leave
 
 struct Process {
-  Process(pid_t pid, ModuleCache& modules) : space(pid, modules) {}
+  Process(pid_t pid, ModuleCache& modules) : space(pid, modules), compiled(pid) {}
   AddressSpace space;
+  PerfMap compiled;
   std::unique_ptr<PythonProcess> python;  // once its interpreter loop was seen on a stack
   bool python_read = false;               // its frames could be read at least once
 };
@@ -93,6 +122,34 @@ struct Process {
 double share_of(const StackOptions& options) {
   return std::max(options.cpu_share, options.share_per_cpu * static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN)));
 }
+
+// Names of kernel functions, read by a thread of its own: that takes some 50 ms of CPU time, more than the rings could
+// wait for. Samples before that have the one frame [kernel].
+class KernelNames {
+ public:
+  KernelNames() = default;
+  KernelNames(const KernelNames&) = delete;
+  KernelNames& operator=(const KernelNames&) = delete;
+  ~KernelNames() {
+    if (reader_.joinable()) reader_.join();
+  }
+
+  void begin() {
+    try {
+      reader_ = std::thread([this] {
+        symbols_ = KernelSymbols::read();
+        ready_.store(true, std::memory_order_release);
+      });
+    } catch (const std::system_error&) {  // too many threads: functions stay without names
+    }
+  }
+  const KernelSymbols* get() const { return ready_.load(std::memory_order_acquire) ? &symbols_ : nullptr; }
+
+ private:
+  KernelSymbols symbols_{""};
+  std::atomic<bool> ready_{false};
+  std::thread reader_;
+};
 
 void note_failure(const Process& process, StackStats& stats) {
   if (process.python == nullptr || process.python_read) return;
@@ -103,12 +160,21 @@ void note_failure(const Process& process, StackStats& stats) {
 class PerfStackSampler final : public StackSampler {
  public:
   PerfStackSampler(PerfEvents events, const StackOptions& options, HostLog& log)
-      : events_(std::move(events)), options_(options), log_(log), table_(log), thinning_(share_of(options)) {}
+      : events_(std::move(events)),
+        options_(options),
+        log_(log),
+        table_(log, options.seen != nullptr),
+        thinning_(share_of(options)) {}
 
   std::vector<int> descriptors() const override { return events_.descriptors(); }
   StackStats stats() const override {
     StackStats stats = stats_;
     stats.left_out = thinning_.left_out();
+    if (!events_.sees_kernel()) {
+      stats.kernel_why = "time inside the kernel has no samples: kernel.perf_event_paranoid forbids it";
+    } else if (kernel_nameless_) {
+      stats.kernel_why = "kernel functions have no names: kernel.kptr_restrict hides the addresses of /proc/kallsyms";
+    }
     for (const auto& [pid, process] : processes_) note_failure(process, stats);
     return stats;
   }
@@ -186,31 +252,76 @@ class PerfStackSampler final : public StackSampler {
                      sample.stack.last(std::min(copied, kTailEvidence)));
       const StackMemory stack(begin, sample.stack, &tail);
       unwind(sample.registers, stack, of.space, record.ts_ns, native_);
-      name_frames(of, stack, sample.in_kernel);
+      name_kernel(sample);
+      name_frames(of, stack, record.ts_ns);
       out.stack = table_.stack(frames_);
       out.truncated = native_.truncated ? 1 : 0;
     }
     stats_.truncated += out.truncated;
+    if (options_.seen && out.stack != 0) show(out);
     log_.add(wire::RecordKind::kSample).sample = out;
   }
 
-  void name_frames(Process& process, const StackMemory& stack, bool in_kernel) {
+  void show(const wire::SampleRecord& sample) {
+    shown_.clear();
+    for (const std::uint32_t frame : frames_) shown_.push_back(table_.seen(frame));
+    options_.seen({sample.pid, sample.tid, sample.weight_ns, shown_});
+  }
+
+  // Begins the stack with what the kernel was doing for the program.
+  void name_kernel(const PerfSample& sample) {
+    constexpr std::size_t kMostFrames = 64;
     frames_.clear();
-    if (in_kernel) frames_.push_back(table_.other(wire::FrameKind::kKernel, "[kernel]"));
+    if (!sample.in_kernel) return;
+    constexpr std::uint64_t kWorthNames = 5;  // of many programs nothing but their start is in the kernel
+    if (++kernel_samples_ == kWorthNames) kernel_names_.begin();
+    const KernelSymbols* symbols = kernel_names_.get();
+    for (std::size_t at = 0;
+         symbols != nullptr && at + sizeof(std::uint64_t) <= sample.chain.size() && frames_.size() < kMostFrames;
+         at += sizeof(std::uint64_t)) {
+      std::uint64_t address = 0, begin = 0;
+      std::memcpy(&address, sample.chain.data() + at, sizeof address);
+      if (is_context_marker(address)) continue;
+      // All but the innermost are return addresses, which may lie behind the end of their function.
+      const auto* function = symbols->containing(frames_.empty() ? address : address - 1, begin);
+      if (function != nullptr) frames_.push_back(table_.kernel(*function, begin));
+    }
+    if (!frames_.empty()) return;
+    kernel_nameless_ = kernel_nameless_ || (symbols != nullptr && !symbols->known());
+    frames_.push_back(table_.other(wire::FrameKind::kKernel, "[kernel]"));
+  }
+
+  // A function of anonymous memory: named by its compiler, or not at all. `python`: its frames were just read.
+  void name_compiled(Process& process, std::uint64_t address, std::uint64_t now_ns, bool python) {
+    const std::string* name = process.compiled.containing(address, now_ns);
+    PerfMapPython written;
+    if (name == nullptr) {
+      frames_.push_back(table_.other(wire::FrameKind::kUnknown, "[unknown]"));
+    } else if (!parse_python_symbol(*name, written)) {
+      frames_.push_back(table_.compiled(*name));
+    } else if (!python) {  // else it stands there already, with its line
+      frames_.push_back(table_.python({std::string(written.function), std::string(written.file), 0}));
+    }
+  }
+
+  void name_frames(Process& process, const StackMemory& stack, std::uint64_t now_ns) {
+    bool python = false;
     std::size_t loops = 0, read = 0;
     for (std::size_t i = 0; i < native_.frames.size(); ++i) {
       const AddressSpace::Place& place = native_.frames[i].place;
       if (place.module == nullptr) {
-        frames_.push_back(table_.other(wire::FrameKind::kUnknown, "[unknown]"));
+        name_compiled(process, native_.frames[i].pc, now_ns, std::exchange(python, false));
         continue;
       }
+      python = false;
       const NativeFunction& function = place.module->function(place.address);
       if (options_.python && function.python_loop) {
         ++loops;
         const PythonProcess::Answer answer = add_python(process, i, stack);
         using Answer = PythonProcess::Answer;
         if (answer == Answer::kFrames || answer == Answer::kNone) ++read;
-        if (answer == Answer::kFrames) continue;  // else the loop stands for the frames that are not known
+        python = answer == Answer::kFrames;
+        if (python) continue;  // else the loop stands for the frames that are not known
       }
       frames_.push_back(table_.native(*place.module, function));
     }
@@ -243,10 +354,14 @@ class PerfStackSampler final : public StackSampler {
   ModuleCache modules_;
   StackTable table_;
   std::map<std::uint32_t, Process> processes_;
-  NativeStack native_;                 // reused
-  std::vector<std::uint32_t> frames_;  // reused
-  std::vector<PythonFrame> python_;    // reused
+  NativeStack native_;                   // reused
+  std::vector<std::uint32_t> frames_;    // reused
+  std::vector<PythonFrame> python_;      // reused
+  std::vector<const SeenFrame*> shown_;  // reused
   StackStats stats_;
+  KernelNames kernel_names_;
+  std::uint64_t kernel_samples_ = 0;
+  bool kernel_nameless_ = false;  // their names are hidden from us
   Thinning thinning_;
   std::uint64_t cpu_ns_ = 0;    // spent since then
   std::uint64_t since_ns_ = 0;  // 0: not begun
@@ -258,7 +373,15 @@ class PerfStackSampler final : public StackSampler {
 }  // namespace
 
 Result<std::unique_ptr<StackSampler>> StackSampler::open(pid_t root, const StackOptions& options, HostLog& log) {
-  LLMPROF_LET(PerfEvents events, PerfEvents::open(root, {options.hz, options.stack_bytes}));
+  PerfOptions perf{options.hz, options.stack_bytes, {}};
+  if (options.running) {
+    for (const pid_t pid : ProcessTree(root, "").look()) {
+      const std::vector<pid_t> own = threads(pid);
+      perf.threads.insert(perf.threads.end(), own.begin(), own.end());
+    }
+    if (perf.threads.empty()) return Error{ErrorCode::kNotFound, "the process has ended", ""};
+  }
+  LLMPROF_LET(PerfEvents events, PerfEvents::open(root, perf));
   return std::unique_ptr<StackSampler>(std::make_unique<PerfStackSampler>(std::move(events), options, log));
 }
 

@@ -6,7 +6,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,13 +17,26 @@
 
 namespace llmprof::host {
 
+// What was seen, for those who want it at once.
+struct SeenFrame {
+  std::string function, file;
+  wire::FrameKind kind = wire::FrameKind::kNative;
+};
+struct SeenSample {
+  std::uint32_t pid = 0, tid = 0;
+  std::uint64_t weight_ns = 0;
+  std::span<const SeenFrame* const> frames;  // innermost first
+};
+
 struct StackOptions {
   std::uint32_t hz = 99;
   std::uint32_t stack_bytes = 56 << 10;  // of each thread's stack, copied by the kernel per sample; at most 60 KiB
   // Of one core, and of each core of the machine, whichever is more: beyond it only some samples, chosen by chance, are
   // worked on. With what reading usage takes, 2 % of a core on a machine of 16.
   double cpu_share = 0.012, share_per_cpu = 0.0009;
-  bool python = true;  // read the frames of CPython 3.11 and 3.12
+  std::function<void(const SeenSample&)> seen;  // of every sample, beside the log
+  bool python = true;                           // read the frames of CPython 3.11 and 3.12
+  bool running = false;  // `root` is the program already: its threads, and those of its children, are sampled at once
 };
 
 struct StackStats {
@@ -33,12 +48,13 @@ struct StackStats {
   std::uint64_t python_failed = 0;            // in Python, but some frames show as the interpreter's own functions
   std::uint64_t python_processes_failed = 0;  // whose Python frames could never be read
   std::string python_why;                     // why, of one of them
+  std::string kernel_why;                     // why kernel functions are missing or have no names; "" they have
 };
 
 class StackSampler {
  public:
-  // To be called when `root` exists and has not yet executed the program: sampling begins at its exec. The error says
-  // what forbids it and what to do.
+  // To be called when `root` exists and has not yet executed the program: sampling begins at its exec (but see
+  // `running`). The error says what forbids it and what to do.
   static Result<std::unique_ptr<StackSampler>> open(pid_t root, const StackOptions& options, HostLog& log);
   virtual ~StackSampler() = default;
 

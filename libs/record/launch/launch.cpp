@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/strings.h"
+#include "host/proc.h"
 
 namespace llmprof::record {
 namespace {
@@ -319,6 +320,35 @@ Result<Ended> launch_and_wait(const Launch& launch, const Watch& watch) {
       next_poll = std::chrono::steady_clock::now() + watch.every;
     }
   }
+}
+
+Result<Attached> attach_and_wait(pid_t pid, std::optional<std::chrono::nanoseconds> duration, const Watch& watch) {
+  constexpr std::chrono::milliseconds kLook{50};
+  const SignalGate gate;
+  const auto begin = std::chrono::steady_clock::now();
+  const host::StatFile stat(pid);  // names this process, whoever gets its number later
+  const auto runs = [&] {
+    const auto now = stat.read();
+    return now && !now->ended();
+  };
+  if (!runs()) return Error{ErrorCode::kNotFound, fmt::format("there is no process {}", pid), "ps -e lists them"};
+  watch.forked(pid);
+  watch.started(pid);
+  Attached out;
+  for (auto next_poll = begin + watch.every;;) {
+    siginfo_t info{};
+    const int signal = gate.next(kLook, info);
+    out.ended = !runs();
+    const auto now = std::chrono::steady_clock::now();
+    const bool stop = signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+    if (out.ended || stop || (duration && now - begin >= *duration)) break;
+    if (signal == dump_signal()) watch.dump();
+    if (now < next_poll) continue;
+    watch.poll();
+    next_poll = now + watch.every;
+  }
+  watch.ended(pid);
+  return out;
 }
 
 }  // namespace llmprof::record

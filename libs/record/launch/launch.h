@@ -63,4 +63,11 @@ struct Watch {
 // terminal sent to the whole process group are not, as the program got them already.
 Result<Ended> launch_and_wait(const Launch& launch, const Watch& watch);
 
+// The same with a program that runs already and is left alone: until it ends, the time is over or a signal asks to stop
+// (Ctrl-C, SIGTERM, SIGHUP). `watch.forked` and `started` come at once, `ended` in any case.
+struct Attached {
+  bool ended = false;  // the program, not only the recording
+};
+Result<Attached> attach_and_wait(pid_t pid, std::optional<std::chrono::nanoseconds> duration, const Watch& watch);
+
 }  // namespace llmprof::record

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "host/host_log.h"
+#include "host/thread_states.h"
 #include "hw/telemetry/metrics.h"
 #include "record/log/cuda_counters.h"
 
@@ -236,6 +237,10 @@ class HostIngest final : public LogSink {
         return stacks_.take(record.stack);
       case wire::RecordKind::kSample:
         return take_sample(record.sample);
+      case wire::RecordKind::kThreadTime:
+        return take_thread_time(record.thread_time);
+      case wire::RecordKind::kCpuGroup:
+        return take_cpu_group(record.cpu_group);
       case wire::RecordKind::kTelemetryDevice:
         return take_telemetry_device(record.telemetry_device);
       case wire::RecordKind::kTelemetry:
@@ -292,6 +297,27 @@ class HostIngest final : public LogSink {
     fill(row, record);
     row.thread_id = images_.thread_at(record.pid, record.tid, row.ts_ns);
     row.stack_id = stacks_.id(record.stack);
+    rows_.writer.add(row);
+  }
+
+  void take_thread_time(const wire::ThreadTimeRecord& record) {
+    if (!in_time(record.ts_ns)) return;
+    const auto state = static_cast<std::size_t>(record.state);
+    if (state >= host::kThreadStates) return void(++unknown_);
+    trace::ThreadTimeRow row;
+    fill(row, record);
+    row.thread_id = images_.thread_at(record.pid, record.tid, row.ts_ns);
+    row.state = rows_.writer.strings().intern(host::kThreadStateNames[state]);
+    rows_.writer.add(row);
+  }
+
+  void take_cpu_group(const wire::CpuGroupRecord& record) {
+    if (!in_time(record.ts_ns)) return;
+    trace::CpuGroupRow row;
+    fill(row, record);
+    row.process_id = images_.process_at(record.pid, row.ts_ns);
+    if (record.quota_us > 0 && record.period_us > 0)
+      row.quota_cpus = static_cast<double>(record.quota_us) / static_cast<double>(record.period_us);
     rows_.writer.add(row);
   }
 

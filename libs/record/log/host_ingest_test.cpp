@@ -62,6 +62,17 @@ class HostLogBuilder {
     record.io.peak_rss_bytes = 999;
     log_.add(0, {record});
   }
+  void thread_time(std::uint64_t ms, std::uint32_t tid, wire::ThreadState state, std::uint64_t ns) {
+    wire::Record record = LogBuilder::make(wire::RecordKind::kThreadTime);
+    record.thread_time = {.ts_ns = at(ms), .time_ns = ns, .pid = kRoot, .tid = tid, .state = state};
+    log_.add(0, {record});
+  }
+  void cpu_group(std::uint64_t ms, std::uint64_t throttled, std::uint32_t quota_us) {
+    wire::Record record = LogBuilder::make(wire::RecordKind::kCpuGroup);
+    record.cpu_group = {.ts_ns = at(ms), .periods = 10 * ms, .throttled = throttled, .throttled_ns = 5 * ms};
+    record.cpu_group.quota_us = quota_us, record.cpu_group.period_us = 100'000, record.cpu_group.pid = kRoot;
+    log_.add(0, {record});
+  }
   void frame(std::uint32_t id, const std::string& function, wire::FrameKind kind = wire::FrameKind::kNative) {
     wire::Record record = LogBuilder::make(wire::RecordKind::kFrame);
     record.frame = {.id = id, .function = log_.name(function), .file = log_.name("lib.so"), .kind = kind};
@@ -185,6 +196,28 @@ TEST(HostIngest, ReadingsBelongToProcessesWithoutALog) {
                              "FROM process ORDER BY pid"),
               ElementsAre("100|/bin/root --token ***|1|3|1000|-", "101|/bin/child --token ***|0|-|40|-"));
   EXPECT_THAT(recording.rows("SELECT name FROM loss"), IsEmpty());
+}
+
+TEST(HostIngest, TimesOfThreadsAndOfTheirGroup) {
+  Recording recording;
+  HostLogBuilder log;
+  log.process(10, kRoot, "/bin/root");
+  log.thread_time(20, kRoot, wire::ThreadState::kUser, 7);
+  log.thread_time(20, kRoot + 5, wire::ThreadState::kRunQueue, 8);
+  log.thread_time(30, kRoot, wire::ThreadState::kUnseen, 9);
+  log.thread_time(30, kRoot, static_cast<wire::ThreadState>(99), 1);  // of a later version
+  log.cpu_group(20, 3, 150'000);
+  log.cpu_group(30, 4, 0);
+  recording.host_log(log.bytes());
+  EXPECT_THAT(recording.rows("SELECT t.tid, w.state, w.time_ns FROM thread_time AS w JOIN thread AS t ON t.id = "
+                             "w.thread_id ORDER BY w.ts_ns, t.tid"),
+              ElementsAre("100|user|7", "105|run queue|8", "100|unseen|9"));
+  EXPECT_THAT(
+      recording.rows(
+          "SELECT g.throttled, (g.quota_cpus * 10)::BIGINT, p.pid FROM cpu_group AS g JOIN process AS p ON p.id = "
+          "g.process_id ORDER BY g.ts_ns"),
+      ElementsAre("3|15|100", "4|-|100"));
+  EXPECT_THAT(recording.rows("SELECT name, count FROM loss"), ElementsAre("unknown_record|1"));
 }
 
 TEST(HostIngest, ARootThatEndedAtOnceIsKnownAnyway) {

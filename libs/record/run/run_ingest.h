@@ -218,10 +218,11 @@ class RunIngest {
                                                                               : trace::OptionalInt();
   }
 
-  // Recorders before this one kept only when they had done everything after it.
+  // Recorders before this one kept only when they had done everything after it. Without a status it was not seen to
+  // end: a program that was attached to goes on.
   trace::OptionalInt root_end() const {
     if (const auto known = in_window(info_.root_end_ns)) return known;
-    return info_.end ? trace::OptionalInt(info_.end->raw_ns) : trace::OptionalInt();
+    return info_.end && info_.exit_status ? trace::OptionalInt(info_.end->raw_ns) : trace::OptionalInt();
   }
 
   // A program without any event makes no log; it ran all the same.

@@ -42,7 +42,8 @@ void HostWatch::create(pid_t root) {
   if (!options_.on) return;
   host::SamplerOptions options;
   options.log_path = fmt::format("{}/{}", capture_, host::kHostLogName);
-  options.setting = fmt::format("{}={}", kCaptureVariable, capture_);
+  if (!options_.running) options.setting = fmt::format("{}={}", kCaptureVariable, capture_);
+  options.stack.running = options_.running;
   options.usage_hz = options_.usage_hz;
   options.stacks = options_.stacks;
   options.stack.hz = options_.sample_hz;
@@ -138,6 +139,14 @@ void HostWatch::finish(const Ended& ended, CaptureInfo& info) {
   note(trace::Loss::kSamplesLost, outcome.stacks.lost, "");
   if (const std::string text = contention_text(outcome.contention); !text.empty()) info.notes.push_back({"cpu", text});
   const host::StackStats& stacks = outcome.stacks;
+  if (!outcome.no_causes.empty())
+    info.notes.push_back(
+        {"threads",
+         "what threads wait for is told by kernel functions and states only, less exactly: " + outcome.no_causes});
+  if (outcome.unread_threads > 0)
+    info.notes.push_back(
+        {"threads", fmt::format("states of {} threads were not read: 1024 are read at once", outcome.unread_threads)});
+  if (stacks.samples > 0 && !stacks.kernel_why.empty()) info.notes.push_back({"stacks", stacks.kernel_why});
   if (stacks.left_out > 0)
     info.notes.push_back(
         {"stacks", fmt::format("{} of {} stack samples were worked on, so that llmprof takes little CPU time; "

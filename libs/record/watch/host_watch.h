@@ -19,6 +19,7 @@ struct HostOptions {
   std::uint32_t usage_hz = 50;  // readings of memory and CPU time per second, at most
   bool stacks = true;
   std::uint32_t sample_hz = 99;  // stacks per second of CPU time
+  bool running = false;          // the program runs already, and is not our child
 };
 
 // What to say of a machine that had no core for the program; "" nothing.

@@ -1,6 +1,7 @@
 // A program whose stacks are known: main calls the scenario named by its first argument, which ends in spin(). Compiled
 // with optimisation and without frame pointers. Runs until it is killed, or for the seconds given as second argument.
 #include <alloca.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -92,6 +93,14 @@ __attribute__((noinline, noclone)) long assembler(void) {
   return sum;
 }
 
+// Nearly all of its time is the kernel's.
+__attribute__((noinline, noclone)) int kernel_work(void) {
+  static char buffer[1 << 20];
+  const int zeros = open("/dev/zero", O_RDONLY);
+  while (time(NULL) < until) sink += (int)read(zeros, buffer, sizeof buffer);
+  return sink;
+}
+
 int main(int count, char** arguments) {
   const char* scenario = count > 1 ? arguments[1] : "chain";
   until = time(NULL) + (count > 2 ? atoi(arguments[2]) : 20);
@@ -103,6 +112,7 @@ int main(int count, char** arguments) {
   if (strcmp(scenario, "deep") == 0) return recurses(20000) & 1;
   if (strcmp(scenario, "signal") == 0) return raises() & 1;
   if (strcmp(scenario, "thread") == 0) return threads() & 1;
+  if (strcmp(scenario, "kernel") == 0) return kernel_work() & 1;
   if (strcmp(scenario, "assembler") == 0) return (int)assembler() & 1;
   if (strcmp(scenario, "unlinked") == 0) {
     char path[4096] = "";
