@@ -129,7 +129,7 @@ std::string stage_rows(const Page& page, const Style& style, const TableText& ta
 
 // Of a run without stages: its kernels, else its functions, else what another tool added up.
 std::string first_rows(const Page& page, const Style& style, const TableText& tables) {
-  for (const char* path : {"kernels[]", "functions[]", "gemms[]#time", "totals[]"}) {
+  for (const char* path : {"kernels[]", "top_functions[]", "gemms[]#time", "totals[]"}) {
     const Json& rows = value_at(tables.report(), path);
     if (rows.is_array() && !rows.empty()) return style.heading(tables.title(path)) + tables.rows(path, rows, kRows);
   }
@@ -224,7 +224,7 @@ std::string next(const Page& page, const TableText& tables) {
                                    {"operators", "operators[]"},
                                    {"kernels", "kernels[]"},
                                    {"gemms", "gemms[]"},
-                                   {"functions", "functions[]"},
+                                   {"functions", "top_functions[]"},
                                    {"memory", "device_memory.devices[]"},
                                    {"power", "telemetry.stages[]"},
                                    {"host", "host.processes[]"}}) {

@@ -269,7 +269,7 @@ using PartText = std::string (*)(const Page&, const Style&, const TableText&);
 struct NamedPart : ReportPart {
   PartText text;
 };
-constexpr std::array<NamedPart, 18> kParts{{
+constexpr std::array<NamedPart, 19> kParts{{
     {{"losses", "what was lost or not recorded, and what to do about it"},
      [](const Page& page, const Style& style, const TableText&) { return coverage(page, style); }},
     {{"diagnosis", "every finding with its evidence and advice, and what was looked for"},
@@ -317,6 +317,10 @@ constexpr std::array<NamedPart, 18> kParts{{
      }},
     {{"host", "processes: CPU time, memory, I/O"}, host_part},
     {{"functions", "functions by CPU time, from stack samples"}, functions_section},
+    {{"python", "Python functions, with the native code that they call"},
+     [](const Page&, const Style& style, const TableText& tables) {
+       return tables.section("python_functions[]", style);
+     }},
 }};
 
 std::string without_kernels(const Page& page) {

@@ -9,7 +9,7 @@ from harness import Case, SYSTEM_PYTHON, WORKLOAD
 RUNS = pathlib.Path(__file__).resolve().parents[1] / "runs"
 SAMPLES = sorted(str(run.parent.relative_to(RUNS)) for run in RUNS.glob("**/run.json"))
 PARTS = ("losses", "diagnosis", "run", "life", "stages", "steps", "ranges", "operators", "modules", "kernels", "gemms", "framework",
-         "counters", "power", "memory", "server", "host", "functions")
+         "counters", "power", "memory", "server", "host", "functions", "python")
 
 # Riddles of the old screens, and what is said instead in docs/glossary.md.
 OLD_WORDS = ("Not settled", "what would settle it", "found nothing", "seen from inside", "Known by", "least, median, most",
