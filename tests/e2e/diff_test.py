@@ -95,7 +95,7 @@ class Diff(Case):
                 (("base_1",), 1, "a second run"),
                 ((), 1, "two runs"),
                 (("base_1", "base_2", "base_1"), 1, "which are before"),
-                (("base_1", "base_2", "--gate", "decode.tpot < 1ms"), 1, "near: tpot_p50"),
+                (("base_1", "base_2", "--gate", "decode.tpot < 1ms"), 1, "did you mean tpot_p50"),
                 (("base_1", "base_2", "--least", "much"), 1, "--least"),
                 (("--baseline", "none", "base_1"), 2, "there is no baseline 'none'"),
                 (("--save-baseline", "../x", "base_1"), 1, "no name")):

@@ -269,7 +269,7 @@ class Errors(Model):
         self.assertIn("llama-3.2-1b", stderr)
 
     def test_unknown_device_has_suggestions(self):
-        self.assertIn("hint: did you mean h100-sxm", self.refused("gpt2", "--device", "h100", status=2))
+        self.assertIn("h100 fits several devices: h100-sxm", self.refused("gpt2", "--device", "h100", status=2))
 
     def test_options(self):
         for words, message in ((("--batch", "0"), "--batch"), (("--batch", "many"), "'many'"),
