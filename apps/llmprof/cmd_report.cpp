@@ -4,6 +4,7 @@
 #include "analyze/measures/totals_findings.h"
 #include "analyze/summary.h"
 #include "base/json.h"
+#include "given_names.h"
 #include "record/open_run.h"
 #include "report/bench.h"
 #include "report/explain.h"
@@ -75,13 +76,11 @@ Result<std::string> explanation(const Arguments& arguments, const report::Page* 
 
 // A run of `llmprof bench` has points instead of kernels: its table says all there is.
 Result<std::string> make_report(const Arguments& arguments) {
-  if (arguments.positionals.empty()) {
-    if (arguments.given("--explain")) return explanation(arguments, nullptr);
-    return Error{ErrorCode::kUsage, "report needs RUN", "llmprof report --help"};
-  }
+  if (arguments.positionals.empty() && arguments.given("--explain")) return explanation(arguments, nullptr);
   if (arguments.given("--html")) return write_html(arguments);
   const base::Progress progress = progress_line();
-  LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
+  LLMPROF_LET(const RunArgument given, run_argument(arguments));
+  LLMPROF_LET(trace::Run run, record::open_run(given.run, progress));
   LLMPROF_LET(analyze::BenchResults bench, analyze::bench_results(run));
   if ((!bench.points.empty() || run.info().source == "bench") && !arguments.on("--json")) {
     return report::to_text(report::BenchPage{run.folder(), run.info(), std::move(bench)}, colour_wanted());
@@ -107,14 +106,9 @@ Result<int> run(const Arguments& arguments) {
 }  // namespace report_verb
 
 Result<void> check_stage(const report::Page& page) {
-  std::string names;
-  for (const analyze::Stage& stage : page.summary.stages) {
-    if (stage.name == page.stage) return {};
-    names += (names.empty() ? "" : ", ") + stage.name;
-  }
-  if (page.stage.empty()) return {};
-  return Error{ErrorCode::kUsage, "the run has no stage '" + page.stage + "'",
-               names.empty() ? "it has no stages at all" : "it has " + names};
+  std::vector<std::string> names;
+  for (const analyze::Stage& stage : page.summary.stages) names.push_back(stage.name);
+  return check_stage(page.stage, names);
 }
 
 Result<OpenedRun> open_page(const Arguments& arguments, const std::string& name, const base::Progress& progress,
