@@ -166,7 +166,7 @@ Result<void> warn_of_size(const Exporter& exporter, const exporters::Request& re
   LLMPROF_LET(const double bytes, exporter.estimate(request));
   if (bytes < kLargeBytes) return {};
   const bool part = !request.selection.stage.empty() || request.selection.begin_ns || request.selection.end_ns;
-  fmt::print(stderr, "About {} of {}{}. {} a part.\n", base::human_bytes(bytes), exporter.name,
+  fmt::print(stderr, "About {}{}. {} a part.\n", base::human_bytes(bytes),
              request.output.ends_with(".gz") ? " before compression" : "",
              part ? "A shorter --window exports" : "--stage NAME or --window A:B exports");
   return {};

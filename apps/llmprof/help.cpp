@@ -40,6 +40,15 @@ std::string usage(const Verb& verb) {
   return text;
 }
 
+// What a verb does whose RUN was not given.
+std::string left_out(const Verb& verb) {
+  if (verb.name == "diff")
+    return "Without runs: the last two of this folder. With one: that one and the latest. stderr says which.\n\n";
+  const bool may_be = !verb.positionals.empty() && verb.positionals.front().name.starts_with("RUN") &&
+                      !verb.positionals.front().required;
+  return may_be ? "Without RUN: the latest run of this folder; stderr says which.\n\n" : "";
+}
+
 std::string_view page_of(std::string_view name) {
   return base::find_asset(manual::assets(), fmt::format("{}.md", name));
 }
@@ -102,7 +111,7 @@ std::string common_option_lines(const Verb& verb) {
 }  // namespace
 
 std::string options_text(const Verb& verb) {
-  std::string text = fmt::format("{}\nUsage: `{}`\n\n", kOptionsBegin, usage(verb));
+  std::string text = fmt::format("{}\nUsage: `{}`\n\n{}", kOptionsBegin, usage(verb), left_out(verb));
   for (const Option& option : verb.all_options()) {
     text += fmt::format("- `{}`: {}{}", option_head(option), option.help, option.help.ends_with('.') ? "" : ".");
     if (!option.fallback.empty()) text += fmt::format(" Default: `{}`.", option.fallback);

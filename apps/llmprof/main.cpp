@@ -18,6 +18,8 @@ Error unknown_verb(const std::string& word, bool topics) {
   std::vector<std::string_view> known;
   for (const app::Verb* verb : app::verbs()) known.push_back(verb->name);
   if (topics) known.insert(known.end(), app::kTopics.begin(), app::kTopics.end());
+  if (!topics && std::ranges::find(app::kTopics, word) != app::kTopics.end())
+    return {ErrorCode::kUsage, "'" + word + "' is a page of the manual, not a verb", "llmprof help " + word};
   return {ErrorCode::kUsage, (topics ? "no manual page '" : "unknown verb '") + word + "'",
           base::did_you_mean(word, known) + "llmprof -h lists the verbs"};
 }

@@ -50,7 +50,7 @@ TEST_F(Resolve, NamesMatchLoosely) {
   EXPECT_EQ(resolve_device("H100 PCIe", {a_cpu()})->device.name, "NVIDIA H100 PCIe");
   EXPECT_EQ(resolve_device("a100 80gb", {a_cpu()})->device.name, "NVIDIA A100 SXM4 80GB");
   EXPECT_EQ(resolve_device("h100nvl", {a_cpu()})->device.name, "NVIDIA H100 NVL");
-  EXPECT_EQ(resolve_device("7900", {a_cpu()})->device.name, "AMD Radeon RX 7900 XTX");
+  EXPECT_EQ(resolve_device("rx 7900", {a_cpu()})->device.name, "AMD Radeon RX 7900 XTX");
 }
 
 TEST_F(Resolve, AnUnknownNameIsAnErrorWithCandidates) {

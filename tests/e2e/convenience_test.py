@@ -356,7 +356,7 @@ class Compressed(Case):
         shutil.copytree(RUNS / "strangers/dit", self.folder / "small.llmprof", copy_function=shutil.copy)
         self.assertNotIn("About", self.llmprof("export", "small", "-t", "chrome").stderr)
         done = self.llmprof("export", "run", "-t", "chrome")
-        told = re.search(r"About (\d+) MB of chrome before compression. --stage NAME or --window A:B exports a part.", done.stderr)
+        told = re.search(r"About (\d+) MB before compression. --stage NAME or --window A:B exports a part.", done.stderr)
         self.assertTrue(told, done.stderr)
         with gzip.open(self.folder / "run.json.gz") as file:
             plain = len(file.read())
