@@ -214,12 +214,14 @@ const DeviceSpec* find_device(std::string_view name) {
 }
 
 std::vector<const DeviceSpec*> match_devices(std::string_view typed) {
+  constexpr std::size_t kLeastLetters = 3;  // shorter ones are part of many names by chance
   const std::string wanted = base::name_key(normal(typed));
   std::vector<const DeviceSpec*> found;
+  if (wanted.size() < kLeastLetters) return found;
   for (const DeviceSpec& spec : catalog()) {
     const std::vector<std::string> names = normal_names(spec);
     const auto holds = [&](const std::string& name) { return base::contains(base::name_key(name), wanted); };
-    if (!wanted.empty() && std::ranges::any_of(names, holds)) found.push_back(&spec);
+    if (std::ranges::any_of(names, holds)) found.push_back(&spec);
   }
   return found;
 }

@@ -260,7 +260,7 @@ std::optional<std::int64_t> utc_time_ns(std::string_view text) {
   const auto day = date_of(text.substr(0, 4), text.substr(5, 2), text.substr(8, 2));
   const auto second = second_of_day(text.substr(11, 8));
   const auto fraction = fraction_in_ns(text.substr(19, text.size() - 20));
-  if (!day || !second || !fraction) return std::nullopt;
+  if (!day || !day->ok() || !second || !fraction) return std::nullopt;
   const std::int64_t days = std::chrono::sys_days(*day).time_since_epoch().count();
   return (days * 86'400 + *second) * 1'000'000'000 + *fraction;
 }
