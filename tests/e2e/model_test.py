@@ -264,7 +264,7 @@ class Errors(Model):
         return stderr
 
     def test_unknown_name_has_suggestions(self):
-        stderr = self.refused("lama-3.2-1b", status=2)
+        stderr = self.refused("lamma-3.2-1b", status=2)
         self.assertIn("did you mean", stderr)
         self.assertIn("llama-3.2-1b", stderr)
 
