@@ -14,6 +14,7 @@
 #include "base/text_table.h"
 #include "bench/sweep/run.h"
 #include "bench_verb.h"
+#include "given_names.h"
 #include "hw/environment.h"
 #include "hw/peaks.h"
 #include "record/record.h"
@@ -122,16 +123,16 @@ Result<void> check(const Arguments& arguments) {
   const auto refuse = [](std::string message) { return Error{ErrorCode::kUsage, std::move(message), ""}; };
   if (arguments.given("--like") && arguments.given("--from")) return refuse("--like and --from exclude each other");
   const std::string plot = arguments.get("--plot");
-  if (arguments.given("--plot") && plot != "-" && !plot.ends_with(".svg") && !plot.ends_with(".png")) {
-    return refuse(fmt::format("--plot: '{}' is neither a .svg nor a .png file nor -", plot));
-  }
+  if (arguments.given("--plot")) LLMPROF_TRY(check_ending("--plot", plot, {".svg", ".png"}));
+  if (arguments.given("--csv")) LLMPROF_TRY(check_ending("--csv", arguments.get("--csv"), {".csv"}));
+  LLMPROF_TRY(check_run_name(arguments.get("--output")));
   if (plot == "-" && arguments.on("--json")) return refuse("--json and --plot - exclude each other");
   if (!arguments.given("--resume")) return {};
   if (!arguments.positionals.empty()) return refuse("--resume goes on with the sweep as it was: it takes no operator");
   for (const Option& option : kBench.all_options()) {
     const bool output = option.flag == "--resume" || option.flag == "--csv" || option.flag == "--plot" ||
                         option.flag == "--json" || option.flag == "--no-peaks" || option.flag == "--output";
-    if (!output && arguments.given(option.flag)) {
+    if (!output && arguments.typed(option.flag)) {
       return refuse(fmt::format("--resume goes on with the sweep as it was: it does not take {}", option.flag));
     }
   }

@@ -4,6 +4,7 @@
 
 #include "base/human.h"
 #include "base/text_table.h"
+#include "given_names.h"
 #include "record/log/reader.h"
 #include "record/open_run.h"
 #include "run_head.h"
@@ -18,7 +19,7 @@ using base::Json;
 using trace::CheckFinding;
 
 constexpr Option kOptions[] = {{"--json", "", "", "", "", "print the verdict as JSON"}};
-constexpr Positional kPositionals[] = {{"RUN|LOG"}};
+constexpr Positional kPositionals[] = {{"RUN|LOG", false}};
 
 constexpr int kFine = 0;
 constexpr int kNotTrustworthy = 2;
@@ -164,7 +165,8 @@ void show_text(const Verdict& verdict) {
 bool is_damage(ErrorCode code) { return code == ErrorCode::kCorruptInput || code == ErrorCode::kIo; }
 
 Result<int> run(const Arguments& arguments) {
-  const std::string& path = arguments.positionals.at(0);
+  LLMPROF_LET(const RunArgument given, run_argument(arguments));
+  const std::string& path = given.run;
   Result<Verdict> verdict = record::is_log(path) ? check_log(path) : check_run(path);
   if (!verdict && arguments.on("--json") && is_damage(verdict.error().code))
     verdict = broken_run(path, verdict.error());

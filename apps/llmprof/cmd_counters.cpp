@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "base/suggest.h"
 #include "hw/counters/host_library.h"
 #include "hw/counters/passes.h"
 #include "hw/device.h"
@@ -399,18 +400,8 @@ Result<WantedMethod> method_of(const std::string& word) {
 }
 
 Error unknown_chip(const std::string& word) {
-  std::string upper = word, nearest;
-  for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  std::size_t fewest = 3;
-  for (const std::string_view chip : chips()) {
-    if (const std::size_t edits = base::edits(upper, chip); edits < fewest) {
-      fewest = edits;
-      nearest = chip;
-    }
-  }
   return {ErrorCode::kNotFound, fmt::format("there is no chip `{}` in the catalogue of counters", word),
-          fmt::format("{}Chips are {}.", nearest.empty() ? "" : fmt::format("Did you mean {}? ", nearest),
-                      fmt::join(chips(), ", "))};
+          fmt::format("{}Chips are {}.", base::did_you_mean(word, chips()), fmt::join(chips(), ", "))};
 }
 
 // The chip asked for, else the one of this machine; nullptr: neither.

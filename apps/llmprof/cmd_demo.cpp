@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "given_names.h"
 #include "record_verb.h"
 #include "verb.h"
 
@@ -58,6 +59,7 @@ std::vector<std::string> workload_arguments(const Arguments& arguments) {
 }
 
 Result<int> run(const Arguments& arguments) {
+  LLMPROF_TRY(check_run_name(arguments.get("--output")));
   LLMPROF_LET(const std::string workload, find_workload());
   const std::vector<std::string> words = workload_arguments(arguments);
   record::RecordOptions options;
@@ -77,7 +79,7 @@ Result<int> run(const Arguments& arguments) {
              "\nThe run is in {0}. Go on with:\n"
              "  llmprof query {0} \"SELECT name, count(*) AS calls FROM kernel GROUP BY name\"\n"
              "  llmprof report {0} --json\n"
-             "  llmprof record -o mine -- python3 your_program.py\n",
+             "  llmprof record -o mine python3 your_program.py\n",
              path);
   return status;
 }

@@ -9,6 +9,7 @@
 #include "analyze/diff/diff.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "given_names.h"
 #include "record/open_run.h"
 #include "report/diff.h"
 #include "report_verb.h"
@@ -87,6 +88,27 @@ Result<std::vector<std::string>> take_gates(const Arguments& arguments, Wanted& 
   return runs;
 }
 
+// Runs that were left out are the latest of this folder: `diff` compares the last two, `diff OLD` with the last one.
+Result<void> fill_in(Wanted& wanted, bool before_is_known) {
+  const bool one_is_enough = before_is_known || !wanted.gates.empty();
+  if (!wanted.after.empty() && (one_is_enough || !wanted.before.empty())) return {};
+  if (!wanted.after.empty()) wanted.before = std::exchange(wanted.after, {});
+  std::vector<std::string> latest = latest_runs(2);
+  std::erase_if(latest, [&](const std::string& run) {
+    return std::ranges::any_of(wanted.before, [&](const auto& name) { return trace::run_folder(name) == run; });
+  });
+  const std::size_t needed = one_is_enough || !wanted.before.empty() ? 1 : 2;
+  if (latest.size() < needed) {
+    return Error{ErrorCode::kUsage, "diff needs two runs, a --baseline, or a --gate for one run",
+                 "llmprof diff BEFORE AFTER"};
+  }
+  wanted.after = {latest.front()};
+  if (needed == 2) wanted.before = {latest[1]};
+  fmt::print(stderr, "Using {}{}.\n", needed == 2 ? latest[1] + " as before, and as after " : "as after ",
+             latest.front());
+  return {};
+}
+
 Result<Wanted> wanted_of(const Arguments& arguments) {
   Wanted wanted;
   LLMPROF_LET(wanted.least, parse_percent(arguments.get("--least")));
@@ -107,11 +129,7 @@ Result<Wanted> wanted_of(const Arguments& arguments) {
     return Error{ErrorCode::kUsage, fmt::format("{} runs: which are before, which after?", words.size()),
                  "llmprof diff --before RUN... --after RUN..."};
   }
-  if (wanted.after.empty()) return Error{ErrorCode::kUsage, "diff needs two runs", "llmprof diff BEFORE AFTER"};
-  if (!before_is_known && wanted.before.empty() && wanted.gates.empty()) {
-    return Error{ErrorCode::kUsage, "diff needs a second run, a --baseline, or a --gate for one run",
-                 "llmprof diff BEFORE AFTER"};
-  }
+  LLMPROF_TRY(fill_in(wanted, before_is_known));
   return wanted;
 }
 
@@ -149,6 +167,8 @@ Result<int> run(const Arguments& arguments) {
     return 0;
   }
   const base::Progress progress = progress_line();
+  if (arguments.given("--junit")) LLMPROF_TRY(check_ending("--junit", arguments.get("--junit"), {".xml"}));
+  if (arguments.given("--html")) LLMPROF_TRY(check_ending("--html", arguments.get("--html"), {".html", ".htm"}));
   LLMPROF_LET(const Wanted wanted, wanted_of(arguments));
   if (arguments.given("--save-baseline")) return save(arguments, wanted, progress);
   analyze::Side before;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 
@@ -12,8 +13,11 @@
 #include "base/file.h"
 #include "base/human.h"
 #include "base/json.h"
+#include "base/strings.h"
+#include "base/suggest.h"
 #include "base/text_table.h"
 #include "exporters/exporter.h"
+#include "given_names.h"
 #include "record/control/window_options.h"
 #include "record/open_run.h"
 #include "run_head.h"
@@ -26,9 +30,12 @@ namespace {
 using exporters::Exporter;
 
 constexpr Option kOptions[] = {
-    {"--type", "-t", "", "FORMAT", "", "the format: one of those that `--formats` lists"},
+    {"--type", "-t", "", "FORMAT", "",
+     "the format: one of those that `--formats` lists; where only one has the ending of FILE, it may be left out"},
     {"--output", "-o", "", "FILE", "",
-     "where to; default: the name of the run with the format's ending; - is standard output"},
+     "where to, with an ending of the format (.gz compresses); default: the name of the run with the format's ending; "
+     "- "
+     "is standard output"},
     {"--force", "-f", "", "", "", "overwrite what is there"},
     {"--window", "", "", "A:B", "",
      "only what overlaps this time, counted from the begin of the run: 1.5s:2s, 250us:, :3s"},
@@ -52,17 +59,40 @@ Result<void> list_formats(bool json) {
   return {};
 }
 
+std::vector<const Exporter*> all_exporters() { return {exporters::exporters().begin(), exporters::exporters().end()}; }
+
+// The endings that a file of this format may have; none: it is a folder.
+std::vector<std::string_view> endings_of(const Exporter& exporter) {
+  if (exporter.extension.empty()) return {};
+  std::vector<std::string_view> endings{exporter.extension};
+  for (const std::string_view other : base::split(exporter.other_endings, ' ')) {
+    if (!other.empty()) endings.push_back(other);
+  }
+  return endings;
+}
+
+// The formats whose files end like this.
+std::vector<const Exporter*> exporters_of_file(const std::string& file) {
+  std::vector<const Exporter*> found;
+  for (const Exporter* exporter : exporters::exporters()) {
+    const auto ends = [&](std::string_view ending) { return file.ends_with(ending); };
+    if (std::ranges::any_of(endings_of(*exporter), ends)) found.push_back(exporter);
+  }
+  return found;
+}
+
 Result<const Exporter*> exporter_of(const Arguments& arguments) {
   const std::string type = arguments.get("--type");
-  const Exporter* found = exporters::find_exporter(type);
-  if (found != nullptr) return found;
-  std::string known;
-  for (const Exporter* exporter : exporters::exporters())
-    known += (known.empty() ? "" : ", ") + std::string(exporter->name);
+  if (const Exporter* found = exporters::find_exporter(type)) return found;
+  const std::vector<const Exporter*> by_file = exporters_of_file(arguments.get("--output"));
+  if (type.empty() && by_file.size() == 1) return by_file.front();
+  std::vector<std::string_view> known;
+  for (const Exporter* exporter : type.empty() && !by_file.empty() ? by_file : all_exporters())
+    known.push_back(exporter->name);
   return Error{
       ErrorCode::kUsage,
       type.empty() ? "export needs a format: -t FORMAT" : fmt::format("there is no format {}", base::printable(type)),
-      "formats: " + known};
+      fmt::format("{}formats: {}", base::did_you_mean(type, known), fmt::join(known, ", "))};
 }
 
 // The first and last moment of anything in the run.
@@ -94,13 +124,10 @@ Result<exporters::Selection> selection_of(const Arguments& arguments, const trac
   }
   if (selection.stage.empty()) return selection;
   LLMPROF_LET(const trace::ResultTable stages, run.query("SELECT DISTINCT stage FROM step ORDER BY 1"));
-  std::string known;
-  for (const auto& row : stages.rows) {
-    if (row[0].text == selection.stage) return selection;
-    known += (known.empty() ? "" : ", ") + row[0].text;
-  }
-  return Error{ErrorCode::kUsage, fmt::format("the run has no stage {}", base::printable(selection.stage)),
-               known.empty() ? "no stages were found in it" : "stages: " + known};
+  std::vector<std::string> names;
+  for (const auto& row : stages.rows) names.push_back(row[0].text);
+  LLMPROF_TRY(check_stage(selection.stage, names));
+  return selection;
 }
 
 Result<std::string> output_of(const Arguments& arguments, const Exporter& exporter, const trace::Run& run) {
@@ -109,6 +136,7 @@ Result<std::string> output_of(const Arguments& arguments, const Exporter& export
     output = std::filesystem::path(run.folder()).stem().string() +
              (exporter.extension.empty() ? "." + std::string(exporter.name) : std::string(exporter.extension));
   }
+  if (!exporter.extension.empty()) LLMPROF_TRY(check_ending("-o", output, endings_of(exporter)));
   std::error_code none;
   if (std::filesystem::is_other(output, none)) {  // a finished file takes its name: a device or pipe would be gone
     return Error{ErrorCode::kUsage, fmt::format("{} is not a regular file", base::printable(output)),
@@ -122,14 +150,26 @@ Result<std::string> output_of(const Arguments& arguments, const Exporter& export
   return output;
 }
 
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    if (comma > at) parts.push_back(text.substr(at, comma - at));
-    at = comma + 1;
+std::vector<std::string> tables_in(const Arguments& arguments) {
+  const std::string text = arguments.get("--table");
+  std::vector<std::string> names;
+  for (const std::string_view name : base::split(text, ',')) {
+    if (!name.empty()) names.emplace_back(name);
   }
-  return parts;
+  return names;
+}
+
+// Viewers hold the whole file in memory: what is too large for most of them is said before it is written.
+Result<void> warn_of_size(const Exporter& exporter, const exporters::Request& request) {
+  constexpr double kLargeBytes = 50e6;
+  if (exporter.estimate == nullptr) return {};
+  LLMPROF_LET(const double bytes, exporter.estimate(request));
+  if (bytes < kLargeBytes) return {};
+  const bool part = !request.selection.stage.empty() || request.selection.begin_ns || request.selection.end_ns;
+  fmt::print(stderr, "About {}{}. {} a part.\n", base::human_bytes(bytes),
+             request.output.ends_with(".gz") ? " before compression" : "",
+             part ? "A shorter --window exports" : "--stage NAME or --window A:B exports");
+  return {};
 }
 
 // A file that was written under a temporary name, to standard output. Its name is gone before the first byte: a reader
@@ -173,11 +213,10 @@ Result<void> tell_json(const trace::Run& run, const Exporter& exporter, const ex
 
 Result<void> export_run(const Arguments& arguments) {
   if (arguments.on("--formats")) return list_formats(arguments.on("--json"));
-  if (arguments.positionals.empty())
-    return Error{ErrorCode::kUsage, "export needs a run", "llmprof export RUN -t perfetto"};
   LLMPROF_LET(const Exporter* const exporter, exporter_of(arguments));
+  LLMPROF_LET(const RunArgument given, run_argument(arguments));
   const base::Progress progress = progress_line();
-  LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals[0], progress));
+  LLMPROF_LET(trace::Run run, record::open_run(given.run, progress));
   LLMPROF_LET(const analyze::AnalysisContext analysis, analyze::find_context(run, {}));
   LLMPROF_TRY(analyze::ensure_derived(run, analysis, progress));
   LLMPROF_LET(const exporters::Selection selection, selection_of(arguments, run));
@@ -189,7 +228,8 @@ Result<void> export_run(const Arguments& arguments) {
   LLMPROF_LET(const std::string output,
               to_stdout ? Result<std::string>(fmt::format("{}/.export.{}", run.folder(), ::getpid()))
                         : output_of(arguments, *exporter, run));
-  exporters::Request request{run, selection, output, split(arguments.get("--table")), progress};
+  exporters::Request request{run, selection, output, tables_in(arguments), progress};
+  LLMPROF_TRY(warn_of_size(*exporter, request));
   if (exporter->counters) {
     LLMPROF_LET(analyze::Summary summary,
                 analyze::summarise(run, {.sections = {analyze::Section::kCounters}}, progress));

@@ -15,7 +15,9 @@
 #include "base/file.h"
 #include "base/human.h"
 #include "base/json.h"
+#include "base/suggest.h"
 #include "base/text_table.h"
+#include "given_names.h"
 #include "importers/import.h"
 #include "importers/importer.h"
 #include "record/record.h"
@@ -194,12 +196,19 @@ void tell_json(const Imported& imported, double seconds, int exit_status) {
   print(base::to_text(json));
 }
 
+Error unknown_format(const std::string& name) {
+  std::vector<std::string_view> known;
+  for (const importers::Importer* importer : importers::importers()) known.push_back(importer->name);
+  return {ErrorCode::kUsage, "no format is called " + name,
+          base::did_you_mean(name, known) + "llmprof import --formats lists them"};
+}
+
 Result<importers::ImportOptions> options_of(const Arguments& arguments) {
   importers::ImportOptions options;
   options.format = arguments.get("--as");
   options.sandbox = !arguments.on("--no-sandbox");
   if (!options.format.empty() && importers::find_importer(options.format) == nullptr)
-    return Error{ErrorCode::kUsage, "no format is called " + options.format, "llmprof import --formats lists them"};
+    return unknown_format(options.format);
   if (const std::string size = arguments.get("--max-plain"); !size.empty()) {
     LLMPROF_LET(options.max_plain_bytes, record::parse_bytes(size));
   }
@@ -217,6 +226,7 @@ Result<int> run(const Arguments& arguments) {
   if (arguments.positionals.empty())
     return Error{ErrorCode::kUsage, "no file to import", "llmprof import FILE…; --formats lists what can be read"};
   LLMPROF_LET(const importers::ImportOptions options, options_of(arguments));
+  LLMPROF_TRY(check_run_name(arguments.get("--output")));
   const std::string folder = run_folder_of(arguments);
   LLMPROF_TRY(check_place(folder, arguments.on("--force")));
   const auto begin = std::chrono::steady_clock::now();

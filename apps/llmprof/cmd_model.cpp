@@ -4,6 +4,7 @@
 #include "analyze/design/sweep.h"
 #include "base/axis.h"
 #include "base/file.h"
+#include "given_names.h"
 #include "model_verb.h"
 #include "report/design/page.h"
 #include "report_verb.h"
@@ -112,6 +113,7 @@ Result<void> check(const Arguments& arguments) {
   if (arguments.on("--csv") && arguments.on("--json")) return refuse("--csv and --json exclude each other");
   if (arguments.given("--sweep") && compares(arguments)) return refuse("--sweep and --diff exclude each other");
   if (arguments.given("--plot") && !arguments.given("--sweep")) return refuse("--plot draws a --sweep");
+  if (arguments.given("--plot")) LLMPROF_TRY(check_ending("--plot", arguments.get("--plot"), {".svg"}));
   if (arguments.given("--measured-weights") && !arguments.given("--measured"))
     return refuse("--measured-weights goes with --measured");
   return {};
@@ -140,7 +142,7 @@ Result<int> run(const Arguments& arguments) {
 
 extern const Verb kModel;
 const Verb kModel{"model",
-                  "say what a model must cost: parameters, memory, FLOPs, bytes, least times",
+                  "say what a model must cost: memory, FLOPs, bytes, least times",
                   model_verb::kOptions,
                   model_verb::kPositionals,
                   false,

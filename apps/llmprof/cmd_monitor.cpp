@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/json.h"
+#include "given_names.h"
 #include "live_verb.h"
 #include "record/control/window_options.h"
 #include "record/open_run.h"
@@ -25,14 +26,15 @@ using Kind = record::WatchEvent::Kind;
 using report::TelemetryNow;
 
 constexpr Option kOptions[] = {
-    {"--csv", "", "", "", "", "Print CSV: a line per interval and device."},
+    {"--csv", "", "", "", "", "Print CSV: a line per interval and device. The default where stdout is no terminal."},
     {"--json", "", "", "", "", "Print JSON lines: the devices first, then a line per interval and device."},
-    {"--output", "-o", "", "FILE", "", "Write to a file, which must not be there yet; needs `--csv` or `--json`."},
+    {"--output", "-o", "", "FILE", "",
+     "Write to a file, which must not be there yet: `.csv`, or `.json` or `.jsonl` for JSON lines."},
     {"--interval", "", "", "TIME", "1s", "Time between two lines: 100ms, 1s, 1m."},
     {"--duration", "", "", "TIME", "", "End after this time. Without it: at Ctrl-C."},
     {"--device", "", "", "N|cpu", "",
      "Only this GPU, as nvidia-smi counts them, or the CPU. Without it: all GPUs, or the CPU if there is none."},
-    {"--from", "", "", "RUN", "", "Print what was read while a run was recorded; needs `--csv` or `--json`."},
+    {"--from", "", "", "RUN", "", "Print what was read while a run was recorded, as CSV or JSON."},
     {"--costs", "", "", "", "", "At the end, say on stderr what the driver's calls took."},
 };
 
@@ -206,12 +208,26 @@ Result<std::int64_t> duration_of(const Arguments& arguments, std::string_view fl
   return parsed;
 }
 
+// What is not said follows from the name of the file; what no person reads is CSV.
+Result<void> choose_form(const Arguments& arguments, Wanted& wanted) {
+  const std::string file = arguments.get("--output");
+  if (!file.empty()) {
+    using Endings = std::vector<std::string_view>;
+    LLMPROF_TRY(check_ending("-o", file,
+                             wanted.csv    ? Endings{".csv"}
+                             : wanted.json ? Endings{".json", ".jsonl"}
+                                           : Endings{".csv", ".json", ".jsonl"}));
+    wanted.json = wanted.json || (!wanted.csv && !file.ends_with(".csv"));
+  }
+  const bool table = file.empty() && !arguments.given("--from") && ::isatty(STDOUT_FILENO) == 1;
+  wanted.csv = wanted.csv || (!wanted.json && !table);
+  return {};
+}
+
 Result<Wanted> wanted_of(const Arguments& arguments) {
   Wanted wanted{.csv = arguments.on("--csv"), .json = arguments.on("--json"), .costs = arguments.on("--costs")};
   if (wanted.csv && wanted.json) return Error{ErrorCode::kUsage, "--csv or --json, not both", ""};
-  if (!wanted.csv && !wanted.json && (arguments.given("--output") || arguments.given("--from"))) {
-    return Error{ErrorCode::kUsage, "--output and --from need --csv or --json", ""};
-  }
+  LLMPROF_TRY(choose_form(arguments, wanted));
   LLMPROF_LET(wanted.interval_ns, duration_of(arguments, "--interval"));
   if (wanted.interval_ns < kLeastIntervalNs) {
     return Error{ErrorCode::kUsage, fmt::format("--interval {}: 10ms is the least", arguments.get("--interval")), ""};

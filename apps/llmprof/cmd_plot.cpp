@@ -8,7 +8,9 @@
 #include "analyze/summary.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/suggest.h"
 #include "base/text_table.h"
+#include "given_names.h"
 #include "pictures/flame.h"
 #include "pictures/plots.h"
 #include "record/control/window_options.h"
@@ -33,7 +35,7 @@ constexpr Option kOptions[] = {
     {"--parallel", "", "", "GROUPS", "", "how ranks divide the model, as for llmprof report"},
     {"--json", "", "", "", "", "print the numbers of the picture as JSON"},
 };
-constexpr Positional kPositionals[] = {{"RUN"}, {"PICTURE"}};
+constexpr Positional kPositionals[] = {{"RUN", false}, {"PICTURE", false}};
 
 std::string known_pictures() {
   std::string names;
@@ -41,11 +43,17 @@ std::string known_pictures() {
   return names;
 }
 
-Result<std::string> picture_in(const Arguments& arguments) {
-  std::string name = arguments.positionals.at(1);
-  if (std::find(pictures::kPictures.begin(), pictures::kPictures.end(), name) != pictures::kPictures.end()) return name;
+bool is_picture(const std::string& name) {
+  return std::find(pictures::kPictures.begin(), pictures::kPictures.end(), name) != pictures::kPictures.end();
+}
+
+Result<std::string> picture_in(const RunArgument& given) {
+  if (given.rest.empty())
+    return Error{ErrorCode::kUsage, "plot needs PICTURE", "llmprof plot RUN PICTURE; pictures: " + known_pictures()};
+  const std::string& name = given.rest.front();
+  if (is_picture(name)) return name;
   return Error{ErrorCode::kUsage, fmt::format("there is no picture '{}'", base::printable(name)),
-               "pictures: " + known_pictures()};
+               base::did_you_mean(name, pictures::kPictures) + "pictures: " + known_pictures()};
 }
 
 Result<int> width_in(const Arguments& arguments) {
@@ -81,20 +89,14 @@ Result<pictures::PictureOptions> options_in(const Arguments& arguments) {
   return options;
 }
 
-Result<void> check_file(const std::string& file) {
-  if (file.empty() || file.ends_with(".svg") || file.ends_with(".png")) return {};
-  return Error{ErrorCode::kUsage, fmt::format("-o {}: the name says which picture", base::printable(file)),
-               "end it in .svg or .png"};
-}
-
 Result<int> run(const Arguments& arguments) {
-  LLMPROF_LET(const std::string picture, picture_in(arguments));
+  LLMPROF_LET(const RunArgument given, run_argument(arguments, is_picture));
+  LLMPROF_LET(const std::string picture, picture_in(given));
   LLMPROF_LET(const pictures::PictureOptions options, options_in(arguments));
   const std::string file = arguments.get("--output");
-  LLMPROF_TRY(check_file(file));
+  if (!file.empty()) LLMPROF_TRY(check_ending("-o", file, {".svg", ".png"}));
   const base::Progress progress = progress_line();
-  LLMPROF_LET(OpenedRun opened,
-              open_page(arguments, arguments.positionals.at(0), progress, pictures::kPlottedSections));
+  LLMPROF_LET(OpenedRun opened, open_page(arguments, given.run, progress, pictures::kPlottedSections));
   const trace::Run& run = opened.run;
   report::Page& page = opened.page;
   page.stage = options.stage;

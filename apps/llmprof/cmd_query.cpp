@@ -1,8 +1,6 @@
 // llmprof query: one SELECT over a run, as a table, CSV, JSON or Parquet. The SQL can read the run and nothing else.
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <regex>
@@ -12,7 +10,9 @@
 #include "base/file.h"
 #include "base/human.h"
 #include "base/strings.h"
+#include "base/suggest.h"
 #include "base/text_table.h"
+#include "given_names.h"
 #include "record/open_run.h"
 #include "report_verb.h"
 #include "run_head.h"
@@ -36,7 +36,7 @@ constexpr Option kOptions[] = {
     {"--tables", "", "", "", "",
      "list the tables of the run instead, or the columns of the one named in place of the SQL"},
 };
-constexpr Positional kPositionals[] = {{"RUN"}, {"SQL", false}};
+constexpr Positional kPositionals[] = {{"RUN", false}, {"SQL", false}};
 
 constexpr std::int64_t kTableRows = 1000;
 constexpr std::uint64_t kMaxSqlBytes = 1u << 20;
@@ -46,14 +46,22 @@ Result<std::int64_t> row_limit(const Arguments& arguments) {
   return number_in<std::int64_t>(arguments, "--limit", "a number of rows");
 }
 
-Result<std::string> sql_text(const Arguments& arguments) {
+// SQL has a space in it; the name of a run that is not there seldom has.
+Result<RunArgument> words_of(const Arguments& arguments) {
+  return run_argument(arguments, [&](const std::string& word) {
+    if (arguments.on("--tables")) return trace::find_table(word) != nullptr && !is_run(word);
+    return !arguments.given("--file") && word.find_first_of(" \t\n") != std::string::npos && !is_run(word);
+  });
+}
+
+Result<std::string> sql_text(const Arguments& arguments, const std::vector<std::string>& words) {
   const std::string file = arguments.get("--file");
-  const bool typed = arguments.positionals.size() > 1;
+  const bool typed = !words.empty();
   if (typed == !file.empty()) {
     return Error{ErrorCode::kUsage, typed ? "both SQL and --file are given" : "query needs SQL, or --file FILE",
                  "llmprof query RUN \"SELECT name, count(*) FROM kernel GROUP BY name\""};
   }
-  if (typed) return arguments.positionals[1];
+  if (typed) return words.front();
   if (file != "-") return base::read_file(file, kMaxSqlBytes);
   std::string sql;
   for (int c = std::getchar(); c != EOF && sql.size() < kMaxSqlBytes; c = std::getchar()) sql += static_cast<char>(c);
@@ -173,12 +181,7 @@ Result<void> print_json(const trace::Run& run, const std::string& sql, Limiter& 
   return {};
 }
 
-std::size_t output_width() {
-  winsize size{};
-  const bool known =
-      ::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40;
-  return known ? size.ws_col : 100'000;  // a file or a pipe gets everything
-}
+constexpr std::size_t kUnlimited = 100'000;  // a file or a pipe gets everything
 
 Result<void> print_table(const trace::Run& run, const std::string& sql, Limiter& limiter) {
   std::vector<std::string> names;
@@ -201,19 +204,23 @@ Result<void> print_table(const trace::Run& run, const std::string& sql, Limiter&
     for (const Value& value : row) cells.push_back(value.is_null() ? "NULL" : cell_text(value));
     table.add(std::move(cells));
   }
-  print(table.render(output_width(), 0));
+  print(table.render(output_width(kUnlimited), 0));
   return {};
 }
 
 Result<void> print_columns(const std::string& name) {
   const trace::Table* table = trace::find_table(name);
-  if (table == nullptr)
-    return Error{ErrorCode::kUsage, fmt::format("there is no table {}", name), "llmprof query RUN --tables lists them"};
+  if (table == nullptr) {
+    std::vector<std::string_view> known;
+    for (const trace::Table* each : trace::tables()) known.push_back(each->name);
+    return Error{ErrorCode::kUsage, fmt::format("there is no table {}", name),
+                 base::did_you_mean(name, known) + "llmprof query RUN --tables lists them"};
+  }
   base::TextTable out(
       {{"column", base::Align::kLeft}, {"unit", base::Align::kLeft}, {"meaning", base::Align::kLeft, true}});
   for (const trace::Column& column : table->columns)
     out.add({std::string(column.name), std::string(column.unit), std::string(column.meaning)});
-  print(fmt::format("{}: one row is {}\n\n{}", table->name, table->row, out.render(output_width(), 0)));
+  print(fmt::format("{}: one row is {}\n\n{}", table->name, table->row, out.render(output_width(kUnlimited), 0)));
   return {};
 }
 
@@ -230,7 +237,7 @@ void print_tables(const trace::Run& run) {
   out.add(
       {"counted_kernel", "(view)", "a launch of a kernel that counters were read of, with its time and its source"});
   out.add({"process_life", "(view)", "a process image from exec to exit, with when its collector began and ended"});
-  print(out.render(output_width(), 0));
+  print(out.render(output_width(kUnlimited), 0));
 }
 
 Result<void> write_parquet(const trace::Run& run, const std::string& sql, const std::string& file, std::int64_t limit) {
@@ -263,12 +270,16 @@ Result<void> show(const Arguments& arguments, const trace::Run& run, const std::
 
 Result<int> run(const Arguments& arguments) {
   const base::Progress progress = progress_line();
-  if (arguments.on("--tables") && arguments.positionals.size() > 1) {
-    LLMPROF_TRY(print_columns(arguments.positionals[1]));
+  if (const std::string parquet = arguments.get("--parquet"); !parquet.empty())
+    LLMPROF_TRY(check_ending("--parquet", parquet, {".parquet"}));
+  LLMPROF_LET(const RunArgument given, words_of(arguments));
+  if (arguments.on("--tables") && !given.rest.empty()) {
+    LLMPROF_TRY(print_columns(given.rest.front()));
     return 0;
   }
-  LLMPROF_LET(const std::string sql, arguments.on("--tables") ? Result<std::string>("") : sql_text(arguments));
-  LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
+  LLMPROF_LET(const std::string sql,
+              arguments.on("--tables") ? Result<std::string>("") : sql_text(arguments, given.rest));
+  LLMPROF_LET(trace::Run run, record::open_run(given.run, progress));
   if (arguments.on("--tables")) {
     print_tables(run);
     return 0;

@@ -4,6 +4,7 @@
 #include "analyze/derive.h"
 #include "analyze/names/ranges.h"
 #include "base/json.h"
+#include "given_names.h"
 #include "record/open_run.h"
 #include "report/ranges.h"
 #include "report_verb.h"
@@ -21,12 +22,13 @@ constexpr Option kOptions[] = {
     {"--json", "", "", "", "", "print names, meanings and the tree as JSON"},
     {"--top", "", "LLMPROF_TOP", "N", "40", "rows of each table"},
 };
-constexpr Positional kPositionals[] = {{"RUN"}};
+constexpr Positional kPositionals[] = {{"RUN", false}};
 
 Result<std::string> show(const Arguments& arguments) {
   LLMPROF_LET(const std::size_t top, top_in(arguments));
   const base::Progress progress = progress_line();
-  LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
+  LLMPROF_LET(const RunArgument given, run_argument(arguments));
+  LLMPROF_LET(trace::Run run, record::open_run(given.run, progress));
   LLMPROF_LET(const analyze::AnalysisContext analysis,
               analyze::find_context(run, {.model = "", .ranges = arguments.get("--ranges")}));
   LLMPROF_TRY(analyze::ensure_derived(run, analysis, progress));
@@ -56,7 +58,7 @@ Result<int> run(const Arguments& arguments) {
 
 extern const Verb kRanges;
 const Verb kRanges{"ranges",
-                   "show how the names of the program's ranges were understood, and why",
+                   "show how the names of a program's ranges were understood",
                    ranges_verb::kOptions,
                    ranges_verb::kPositionals,
                    false,

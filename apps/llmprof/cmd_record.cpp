@@ -1,4 +1,4 @@
-// llmprof record -- cmd args…: profiles a program. stdout belongs to the program; all of ours goes to stderr.
+// llmprof record cmd args…: profiles a program. stdout belongs to the program; all of ours goes to stderr.
 
 #include <fmt/format.h>
 
@@ -12,6 +12,7 @@
 #include "base/human.h"
 #include "base/json.h"
 #include "base/text_table.h"
+#include "given_names.h"
 #include "record/control/flight_recorder.h"
 #include "record/watch/counter_plan.h"
 #include "record_verb.h"
@@ -266,8 +267,9 @@ Result<int> run(const Arguments& arguments) {
   record::RecordOptions options;
   LLMPROF_LET(options.pid, attached_pid(arguments));
   if (arguments.command.empty() && options.pid == 0) {
-    return Error{ErrorCode::kUsage, "no command to record", "llmprof record -- COMMAND ARGS…"};
+    return Error{ErrorCode::kUsage, "no command to record", "llmprof record COMMAND ARGS…"};
   }
+  LLMPROF_TRY(check_run_name(arguments.get("--output")));
   LLMPROF_LET(options.max_bytes, record::parse_bytes(arguments.get("--max-size")));
   LLMPROF_LET(options.host, host_options(arguments));
   LLMPROF_LET(options.window, window_options(arguments));
@@ -310,13 +312,13 @@ std::string short_path(const std::string& path) {
 Recorded record_and_tell(const record::RecordOptions& options, Tally tally) {
   const auto outcome = record::record(options, record_verb::phased_progress());
   if (!outcome) {
-    fail(outcome.error());
+    fail(with_command_hint(outcome.error(), options.command));
     return {outcome.error().code == ErrorCode::kInterrupted ? record_verb::kInterrupted : record_verb::kNotLaunched, "",
             false};
   }
   const int exit_status = record_verb::status_of(*outcome);
   const bool launched = !outcome->folder.empty();
-  if (outcome->problem) fail(*outcome->problem);
+  if (outcome->problem) fail(with_command_hint(*outcome->problem, options.command));
   const bool screen = tally == Tally::kScreen && outcome->tally.has_value();
   if (launched && (tally == Tally::kText || tally == Tally::kScreen)) record_verb::tell_text(*outcome, screen);
   if (launched && screen) record_verb::show_screen(outcome->folder);

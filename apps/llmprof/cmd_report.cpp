@@ -1,11 +1,16 @@
 // llmprof report: the answer on one screen, a part of it, or everything, as text or JSON.
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "analyze/bench.h"
 #include "analyze/measures/totals_findings.h"
 #include "analyze/summary.h"
 #include "base/json.h"
+#include "base/suggest.h"
+#include "given_names.h"
 #include "record/open_run.h"
 #include "report/bench.h"
 #include "report/explain.h"
@@ -47,21 +52,19 @@ constexpr Option kOptions[] = {
 };
 constexpr Positional kPositionals[] = {{"RUN", false}, {"PART", false}};
 
-// "stages, operators, …"
-std::string part_names() {
-  std::string out;
-  for (const report::ReportPart& part : report::report_parts())
-    out += (out.empty() ? "" : ", ") + std::string(part.name);
-  return out;
+bool is_part(const std::string& word) {
+  return std::ranges::find(report::report_parts(), word, &report::ReportPart::name) != report::report_parts().end();
 }
 
 // One screen; a part, everything, or what an option asks for.
-Result<std::string> text_of(const Arguments& arguments, const report::Page& page, bool colour) {
-  if (arguments.positionals.size() > 1) {
-    const std::string& part = arguments.positionals[1];
-    if (std::ranges::find(report::report_parts(), part, &report::ReportPart::name) == report::report_parts().end())
-      return Error{ErrorCode::kUsage, "a report has no part '" + part + "'", "it has " + part_names()};
-    return report::part_text(page, part, colour);
+Result<std::string> text_of(const Arguments& arguments, const report::Page& page, const std::vector<std::string>& parts,
+                            bool colour) {
+  if (!parts.empty()) {
+    if (is_part(parts.front())) return report::part_text(page, parts.front(), colour);
+    std::vector<std::string_view> names;
+    for (const report::ReportPart& part : report::report_parts()) names.push_back(part.name);
+    return Error{ErrorCode::kUsage, "a report has no part '" + parts.front() + "'",
+                 base::did_you_mean(parts.front(), names) + fmt::format("it has {}", fmt::join(names, ", "))};
   }
   const bool asked = page.diagnosis || page.counters || page.waterfall || !page.summary.gpu.by.empty();
   return arguments.on("--full") || asked ? report::to_text(page, colour) : report::screen_text(page, colour);
@@ -98,13 +101,11 @@ Result<std::string> explanation(const Arguments& arguments, const report::Page* 
 
 // A run of `llmprof bench` has points instead of kernels: its table says all there is.
 Result<std::string> make_report(const Arguments& arguments) {
-  if (arguments.positionals.empty()) {
-    if (arguments.given("--explain")) return explanation(arguments, nullptr);
-    return Error{ErrorCode::kUsage, "report needs RUN", "llmprof report --help"};
-  }
+  if (arguments.positionals.empty() && arguments.given("--explain")) return explanation(arguments, nullptr);
   if (arguments.given("--html")) return write_html(arguments);
   const base::Progress progress = progress_line();
-  LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
+  LLMPROF_LET(const RunArgument given, run_argument(arguments, is_part));
+  LLMPROF_LET(trace::Run run, record::open_run(given.run, progress));
   LLMPROF_LET(analyze::BenchResults bench, analyze::bench_results(run));
   if ((!bench.points.empty() || run.info().source == "bench") && !arguments.on("--json")) {
     return report::to_text(report::BenchPage{run.folder(), run.info(), std::move(bench)}, colour_wanted());
@@ -112,7 +113,7 @@ Result<std::string> make_report(const Arguments& arguments) {
   LLMPROF_LET(const report::Page page, make_page(arguments, run, progress));
   if (arguments.given("--explain")) return explanation(arguments, &page);
   if (!arguments.on("--json")) {
-    LLMPROF_LET(const std::string text, text_of(arguments, page, colour_wanted()));
+    LLMPROF_LET(const std::string text, text_of(arguments, page, given.rest, colour_wanted()));
     if (!arguments.on("--full")) return text;
     LLMPROF_LET(const std::optional<report::MeasuredPage> measured, measured_page(arguments, run, page));
     return text + (measured ? "\n" + report::to_text(*measured, colour_wanted()) : "");
@@ -131,14 +132,9 @@ Result<int> run(const Arguments& arguments) {
 }  // namespace report_verb
 
 Result<void> check_stage(const report::Page& page) {
-  std::string names;
-  for (const analyze::Stage& stage : page.summary.stages) {
-    if (stage.name == page.stage) return {};
-    names += (names.empty() ? "" : ", ") + stage.name;
-  }
-  if (page.stage.empty()) return {};
-  return Error{ErrorCode::kUsage, "the run has no stage '" + page.stage + "'",
-               names.empty() ? "it has no stages at all" : "it has " + names};
+  std::vector<std::string> names;
+  for (const analyze::Stage& stage : page.summary.stages) names.push_back(stage.name);
+  return check_stage(page.stage, names);
 }
 
 Result<std::string> screen_of(const std::string& run_name, bool colour) {

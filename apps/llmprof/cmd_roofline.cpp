@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "bench/roofline/roofline.h"
 #include "bench_verb.h"
+#include "given_names.h"
 #include "hw/resolve.h"
 #include "report/layout.h"
 #include "report/roofline.h"
@@ -29,13 +30,10 @@ constexpr Option kOptions[] = {
 
 Result<void> check_plot(const Arguments& arguments) {
   const std::string file = arguments.get("--plot");
-  if (!arguments.given("--plot") || file.ends_with(".svg")) return {};
-  if (file.ends_with(".png")) {  // before minutes are spent on measuring
-    LLMPROF_TRY(report::plot_bytes({}, file));
-    return {};
-  }
-  return Error{ErrorCode::kUsage, fmt::format("--plot {}: the name says which picture", file),
-               "end it in .svg or .png"};
+  if (!arguments.given("--plot")) return {};
+  LLMPROF_TRY(check_ending("--plot", file, {".svg", ".png"}));
+  if (file.ends_with(".png")) LLMPROF_TRY(report::plot_bytes({}, file));  // before minutes are spent on measuring
+  return {};
 }
 
 std::vector<hw::Peak> peaks_of(const report::RooflinePage& page) {

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <optional>
 
+#include "given_names.h"
 #include "report_verb.h"
 #include "view/view.h"
 
@@ -29,7 +30,7 @@ constexpr Option kOptions[] = {
     {"--i-understand", "", "", "", "", "with --listen: others in the network may read what goes over it"},
     {"--json", "", "", "", "", "print {url, port, pid} as one line of JSON when it is ready"},
 };
-constexpr Positional kPositionals[] = {{"RUN", true, true}};
+constexpr Positional kPositionals[] = {{"RUN", false, true}};
 
 std::atomic<bool> stop{false};
 
@@ -105,7 +106,11 @@ void announce(const Arguments& arguments, const view::Ready& ready) {
 }
 
 Result<int> run(const Arguments& arguments) {
-  LLMPROF_LET(const view::Settings settings, settings_of(arguments));
+  LLMPROF_LET(view::Settings settings, settings_of(arguments));
+  if (settings.runs.empty()) {
+    LLMPROF_LET(std::string latest, latest_run());
+    settings.runs.push_back(std::move(latest));
+  }
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, on_signal);
   const auto served = view::serve(
       settings, [&](const view::Ready& ready) { announce(arguments, ready); }, stop);

@@ -6,7 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "base/strings.h"
+#include "base/suggest.h"
+#include "config_file.h"
 #include "verb.h"
 
 namespace llmprof::app {
@@ -17,22 +18,66 @@ std::string cli_name(const Option& option) {
 }
 
 Error usage_error(const Verb& verb, std::string message) {
-  return {ErrorCode::kUsage, std::move(message), fmt::format("llmprof {} --help", verb.name)};
+  return {ErrorCode::kUsage, std::move(message), fmt::format("llmprof {} -h", verb.name)};
 }
 
-// "did you mean --heads? " for the first flag that the verb does not have.
-std::string meant_flag(const std::vector<Option>& options, const std::vector<std::string>& words) {
+const Option* find_option(const std::vector<Option>& options, std::string_view flag) {
+  const auto is = [&](const Option& option) { return option.flag == flag || option.short_flag == flag; };
+  const auto found = std::ranges::find_if(options, is);
+  return found == options.end() || flag.empty() ? nullptr : &*found;
+}
+
+// The first flag that the verb does not have; nothing: the words are wrong in another way.
+std::optional<Error> unknown_flag(const Verb& verb, const std::vector<Option>& options,
+                                  const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     const std::string flag = word.substr(0, word.find('='));
-    const auto is = [&](const Option& option) { return option.flag == flag; };
-    if (!flag.starts_with("--") || flag.size() > 40 || std::any_of(options.begin(), options.end(), is)) continue;
-    const auto apart = [&](const Option& option) { return base::edits(flag, option.flag); };
-    const auto best = std::min_element(options.begin(), options.end(),
-                                       [&](const Option& a, const Option& b) { return apart(a) < apart(b); });
-    if (best != options.end() && apart(*best) <= 2) return fmt::format("did you mean {}? ", best->flag);
-    return "";
+    if (!flag.starts_with("--") || flag == "--" || find_option(options, flag) != nullptr) continue;
+    std::vector<std::string_view> known;
+    for (const Option& option : options) known.push_back(option.flag);
+    Error error = usage_error(verb, fmt::format("{} has no option {}", verb.name, flag));
+    error.hint = base::did_you_mean(flag, known) + error.hint;
+    return error;
   }
-  return "";
+  return std::nullopt;
+}
+
+// "-fo" is -f and -o: the last one may take the next word.
+const Option* last_short(const std::vector<Option>& options, const std::string& word) {
+  for (std::size_t i = 1; i < word.size(); ++i) {
+    const Option* option = find_option(options, std::string{'-', word[i]});
+    if (option == nullptr) return nullptr;
+    if (!option->value.empty()) return i + 1 == word.size() ? option : nullptr;  // else its value is in this word
+  }
+  return nullptr;
+}
+
+// How many words the option at `at` takes, its own included.
+std::size_t words_of(const std::vector<Option>& options, const std::vector<std::string>& words, std::size_t at) {
+  const std::string& word = words[at];
+  const Option* option = word.starts_with("--") ? find_option(options, word) : last_short(options, word);
+  if (option == nullptr || option->value.empty()) return 1;
+  std::size_t end = at + 1;
+  if (end < words.size() && words[end] != "--") ++end;
+  if (!option->many) return end - at;
+  // Further words are values only where "--" tells where they end: `--counters-range a b -- python3 x.py`.
+  std::size_t values = end;
+  while (values < words.size() && !words[values].starts_with('-')) ++values;
+  return (values < words.size() && words[values] == "--" ? values : end) - at;
+}
+
+// Where the command begins: at "--", else at the first word that is neither an option nor a positional.
+std::size_t command_at(const Verb& verb, const std::vector<std::string>& words) {
+  if (!verb.takes_command) return words.size();
+  const std::vector<Option> options = verb.all_options();
+  std::size_t positionals = verb.positionals.size();
+  for (std::size_t i = 0; i < words.size();) {
+    const bool option = words[i].size() > 1 && words[i].starts_with('-');
+    if (words[i] == "--" || (!option && positionals == 0)) return i;
+    if (!option) --positionals;
+    i += option ? words_of(options, words, i) : 1;
+  }
+  return words.size();
 }
 
 std::string variable_value(const Option& option) {
@@ -42,6 +87,26 @@ std::string variable_value(const Option& option) {
 
 // What a switch's variable means: set to anything but 0, no or false switches it on.
 bool truthy(const std::string& value) { return !value.empty() && value != "0" && value != "no" && value != "false"; }
+
+struct Chosen {
+  enum class From : std::uint8_t { kWords, kVariable, kFile, kDefault };
+  std::string value;  // of a switch "1" or "0"
+  From from = From::kDefault;
+};
+
+// What was typed, else the variable, else llmprof.toml, else the default.
+Chosen choose(const Option& option, const CLI::Option& typed, const std::string& text,
+              const ConfiguredOptions& configured) {
+  using From = Chosen::From;
+  const bool is_switch = option.value.empty();
+  if (typed.count() > 0 && is_switch) return {typed.results().back() != "false" ? "1" : "0", From::kWords};
+  if (typed.count() > 0) return {text, From::kWords};
+  if (const std::string value = variable_value(option); !value.empty())
+    return {is_switch ? (truthy(value) ? "1" : "0") : value, From::kVariable};
+  const auto file = configured.find(option.flag);
+  if (file != configured.end() && !file->second.empty()) return {file->second.front(), From::kFile};
+  return {is_switch ? "0" : std::string(option.fallback), From::kDefault};
+}
 
 Result<void> check_positionals(const Verb& verb, const std::vector<std::string>& given) {
   std::size_t required = 0;
@@ -76,21 +141,16 @@ std::vector<std::string> Arguments::all(std::string_view flag) const {
   return found == many_.end() ? std::vector<std::string>() : found->second;
 }
 
-bool asks_for_help(const Verb& verb, const std::vector<std::string>& words) {
-  for (const std::string& word : words) {
-    if (word == "--" && verb.takes_command) return false;
-    if (word == "--help" || word == "-h") return true;
-  }
-  return false;
+Help asks_for_help(const Verb& verb, const std::vector<std::string>& words) {
+  const auto end = words.begin() + static_cast<std::ptrdiff_t>(command_at(verb, words));
+  if (std::find(words.begin(), end, "--help") != end) return Help::kManual;
+  return std::find(words.begin(), end, "-h") != end ? Help::kShort : Help::kNone;
 }
 
 Result<Arguments> parse_arguments(const Verb& verb, const std::vector<std::string>& words) {
   Arguments arguments;
-  auto end = words.end();
-  if (verb.takes_command) {
-    end = std::find(words.begin(), words.end(), "--");
-    if (end != words.end()) arguments.command.assign(end + 1, words.end());
-  }
+  const auto end = words.begin() + static_cast<std::ptrdiff_t>(command_at(verb, words));
+  if (end != words.end()) arguments.command.assign(*end == "--" ? end + 1 : end, words.end());
 
   CLI::App app;
   app.set_help_flag();
@@ -114,22 +174,17 @@ Result<Arguments> parse_arguments(const Verb& verb, const std::vector<std::strin
     std::vector<std::string> reversed(std::make_reverse_iterator(end), std::make_reverse_iterator(words.begin()));
     app.parse(reversed);
   } catch (const CLI::ParseError& error) {
-    Error wrong = usage_error(verb, error.what());
-    wrong.hint = meant_flag(options, words) + wrong.hint;
-    return wrong;
+    return unknown_flag(verb, options, {words.begin(), end}).value_or(usage_error(verb, error.what()));
   }
 
+  LLMPROF_LET(const ConfiguredOptions configured, configured_options(verb));
   for (const Option& option : options) {
-    const bool typed = handles[option.flag]->count() > 0;
-    const std::string variable = variable_value(option);
-    std::string value;
-    if (option.value.empty()) {
-      value = typed || truthy(variable) ? "1" : "0";
-    } else {
-      value = typed ? texts[option.flag] : !variable.empty() ? variable : std::string(option.fallback);
-    }
-    arguments.values_[std::string(option.flag)] = value;
-    arguments.given_[std::string(option.flag)] = typed || !variable.empty();
+    const std::string flag(option.flag);
+    const Chosen chosen = choose(option, *handles[option.flag], texts[option.flag], configured);
+    if (option.many && chosen.from == Chosen::From::kFile) arguments.many_[flag] = configured.find(flag)->second;
+    if (chosen.from == Chosen::From::kWords) arguments.typed_.insert(flag);
+    arguments.values_[flag] = chosen.value;
+    arguments.given_[flag] = chosen.from != Chosen::From::kDefault;
   }
   LLMPROF_TRY(check_positionals(verb, arguments.positionals));
   return arguments;

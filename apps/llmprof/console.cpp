@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -107,6 +108,24 @@ base::Json json_head(std::string_view schema) {
   head["schema_version"] = 1;
   head["llmprof_version"] = base::version();
   return head;
+}
+
+std::size_t output_width(std::size_t otherwise) { return ::isatty(STDOUT_FILENO) == 1 ? terminal_width() : otherwise; }
+
+void print_paged(const std::string& text) {
+  const char* pager = std::getenv("PAGER");
+  if (pager == nullptr) pager = "less";
+  const char* term = std::getenv("TERM");
+  const bool dumb = term == nullptr || std::string_view(term) == "dumb";
+  if (::isatty(STDOUT_FILENO) != 1 || dumb || *pager == '\0') return print(text);
+  ::setenv("LESS", "FRX", 0);  // short texts are just printed, colours shown, the screen left as it was
+  ::signal(SIGINT, SIG_IGN);   // Ctrl-C is the pager's, and so is a pager that ends before it read everything
+  ::signal(SIGPIPE, SIG_IGN);
+  std::FILE* pipe = ::popen(fmt::format("{{ {} ; }} 2>/dev/null", pager).c_str(), "w");
+  if (pipe != nullptr) std::fwrite(text.data(), 1, text.size(), pipe);
+  constexpr int kNoSuchCommand = 127;
+  const int status = pipe == nullptr ? -1 : ::pclose(pipe);
+  if (status == -1 || (WIFEXITED(status) && WEXITSTATUS(status) == kNoSuchCommand)) print(text);
 }
 
 bool colour_wanted(int file) {

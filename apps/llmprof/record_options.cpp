@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analyze/names/ranges.h"
+#include "base/file.h"
 #include "record/open_run.h"
 #include "record/watch/counter_plan.h"
 #include "record_verb.h"
@@ -266,6 +267,23 @@ Result<void> read_set(const Arguments& arguments, CounterOptions& options) {
 }
 
 }  // namespace
+
+Error with_command_hint(Error error, const std::vector<std::string>& command) {
+  if (error.code != ErrorCode::kNotFound || command.empty()) return error;
+  if (command.front().ends_with(".py") && base::is_file(command.front())) {
+    error.hint = fmt::format("llmprof record python3 {}", fmt::join(command, " "));
+    return error;
+  }
+  const std::vector<Option> options = find_verb("record")->all_options();
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    const std::string_view word = std::string_view(command[i]).substr(0, command[i].find('='));
+    const auto is = [&](const Option& option) { return option.flag == word || option.short_flag == word; };
+    if (word.size() < 2 || std::ranges::none_of(options, is)) continue;
+    error.hint += fmt::format("; options of record, such as {}, come before the command", word);
+    break;
+  }
+  return error;
+}
 
 Result<CounterOptions> counter_options(const Arguments& arguments) {
   CounterOptions options;

@@ -25,6 +25,9 @@ Result<record::RestOption> rest_option(const class Arguments& arguments);
 // --counters and all that goes with it, --stalls and --stalls-only of `record`.
 Result<record::CounterOptions> counter_options(const class Arguments& arguments);
 
+// Of a command that was not found: whether a script, or options of `record` behind it, are the reason.
+Error with_command_hint(Error error, const std::vector<std::string>& command);
+
 // As the user would type it: relative to the current folder when it lies inside.
 std::string short_path(const std::string& path);
 

@@ -7,6 +7,7 @@
 #include "base/human.h"
 #include "base/json.h"
 #include "base/version.h"
+#include "given_names.h"
 #include "pictures/page_data.h"
 #include "record/open_run.h"
 #include "report/diff.h"
@@ -63,7 +64,8 @@ Result<base::Json> page_data(const Arguments& arguments, const OpenedRun& after,
 }
 
 Result<base::Json> report_data(const Arguments& arguments, const base::Progress& progress) {
-  LLMPROF_LET(const OpenedRun opened, open_report(arguments, arguments.positionals.at(0), progress));
+  LLMPROF_LET(const RunArgument given, run_argument(arguments));
+  LLMPROF_LET(const OpenedRun opened, open_report(arguments, given.run, progress));
   if (!arguments.given("--against")) return page_data(arguments, opened, nullptr, nullptr);
   LLMPROF_LET(const OpenedRun other, open_report(arguments, arguments.get("--against"), progress));
   LLMPROF_LET(const analyze::Side before, side_of(other));
@@ -74,9 +76,12 @@ Result<base::Json> report_data(const Arguments& arguments, const base::Progress&
 
 Result<std::string> file_in(const Arguments& arguments) {
   std::string file = arguments.get("--html");
-  if (!file.empty() && !base::is_directory(file)) return file;
-  return Error{ErrorCode::kUsage, fmt::format("--html wants a file to write, not '{}'", file),
-               "for example: --html page.html"};
+  if (file.empty() || base::is_directory(file)) {
+    return Error{ErrorCode::kUsage, fmt::format("--html wants a file to write, not '{}'", file),
+                 "for example: --html page.html"};
+  }
+  LLMPROF_TRY(check_ending("--html", file, {".html", ".htm", ".json"}));
+  return file;
 }
 
 }  // namespace

@@ -50,7 +50,8 @@ struct OpenedRun {
 // A run and its summary, by --model and --parallel; only these sections, if there are any.
 Result<OpenedRun> open_page(const Arguments& arguments, const std::string& name, const base::Progress& progress,
                             const std::vector<analyze::Section>& sections = {});
-Result<void> check_stage(const report::Page& page);  // --stage is one of the run's
+// --stage is one of the run's.
+Result<void> check_stage(const report::Page& page);
 
 // The summary of an opened run, as the options want it.
 Result<report::Page> make_page(const Arguments& arguments, trace::Run& run, const base::Progress& progress);

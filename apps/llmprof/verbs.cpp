@@ -1,5 +1,7 @@
-// Every verb, in the order --help lists them. Adding one: cmd_<verb>.cpp, docs/manual/<verb>.md, a line here, a test.
+// Every verb, in the order the overview lists them, with the options that its -h shows. Adding one: cmd_<verb>.cpp,
+// docs/manual/<verb>.md, a line here, a test.
 
+#include <algorithm>
 #include <array>
 
 #include "verb.h"
@@ -9,12 +11,80 @@ namespace llmprof::app {
 extern const Verb kDemo, kRecord, kControl, kReport, kQuery, kModel, kRoofline, kBench, kCheck, kDoctor, kDevices,
     kCounters, kMonitor, kCompletion, kExport, kImport, kAdvise, kDiff, kPlot, kView, kRanges, kTop;
 
+namespace {
+
+struct Row {
+  const Verb* verb;
+  std::string_view common;  // options
+};
+
+struct Group {
+  std::string_view title;
+  std::vector<Row> rows;
+};
+
+const std::vector<Group>& groups() {
+  static const std::vector<Group> kGroups{
+      {"Record and look",
+       {{&kRecord, "--output --force --model --steps --delay --duration --modules --counters --gpu --quiet"},
+        {&kReport, "--full --stage --top --explain --html --model --json"},
+        {&kView, "--port --no-open --idle"},
+        {&kPlot, "--output --stage --window --weight --dark"},
+        {&kQuery, "--tables --file --csv --json --parquet --limit"},
+        {&kRanges, "--rules --ranges --top"},
+        {&kCheck, "--json"},
+        {&kDemo, "--train --device --preset --output"}}},
+      {"Compare", {{&kDiff, "--gate --before --after --baseline --save-baseline --least --html --json"}}},
+      {"Model and hardware",
+       {{&kModel, "--batch --prompt --context --dtype --device --tp --diff --sweep --list"},
+        {&kDevices, "--all --measure --json"},
+        {&kRoofline, "--device --quick --stored --plot"},
+        {&kBench, "--list --device --dtype --like --from --output --compare --plot"},
+        {&kCounters, "--chip --method --raw --json"}}},
+      {"Exchange",
+       {{&kImport, "--output --force --as --model --formats"},
+        {&kExport, "--type --output --stage --window --table --formats"},
+        {&kAdvise, "--run --stage --output --json"}}},
+      {"Service",
+       {{&kMonitor, "--csv --json --output --interval --duration --device"},
+        {&kTop, "--pid --interval --count --json"},
+        {&kControl, "--json"},
+        {&kDoctor, "--json"},
+        {&kCompletion, "--values"}}},
+  };
+  return kGroups;
+}
+
+}  // namespace
+
+const std::vector<VerbGroup>& verb_groups() {
+  static const std::vector<VerbGroup> kGroups = [] {
+    std::vector<VerbGroup> all;
+    for (const Group& group : groups()) {
+      all.push_back({group.title, {}});
+      for (const Row& row : group.rows) all.back().verbs.push_back(row.verb);
+    }
+    return all;
+  }();
+  return kGroups;
+}
+
 std::span<const Verb* const> verbs() {
-  static constexpr std::array kVerbs{&kDemo,     &kRecord,   &kControl, &kReport,    &kRanges, &kView,
-                                     &kPlot,     &kDiff,     &kQuery,   &kImport,    &kExport, &kAdvise,
-                                     &kModel,    &kRoofline, &kBench,   &kCheck,     &kDoctor, &kDevices,
-                                     &kCounters, &kMonitor,  &kTop,     &kCompletion};
+  static const std::vector<const Verb*> kVerbs = [] {
+    std::vector<const Verb*> all;
+    for (const VerbGroup& group : verb_groups()) all.insert(all.end(), group.verbs.begin(), group.verbs.end());
+    return all;
+  }();
   return kVerbs;
+}
+
+std::string_view common_options(const Verb& verb) {
+  for (const Group& group : groups()) {
+    for (const Row& row : group.rows) {
+      if (row.verb == &verb) return row.common;
+    }
+  }
+  return "";
 }
 
 std::vector<Option> Verb::all_options() const {

@@ -425,12 +425,19 @@ Result<Written> write(const Request& request) {
   return written;
 }
 
+// Means of recorded runs: a kernel with its launch and the arrow between them, a range or call.
+Result<double> estimate(const Request& request) { return estimated_bytes(request.run, request.selection, 620, 240); }
+
 }  // namespace
 }  // namespace chrome_json
 
 extern const Exporter kChromeJson;
 const Exporter kChromeJson{"chrome",
                            "Chrome trace JSON as PyTorch's profiler writes it: ui.perfetto.dev, chrome://tracing",
-                           ".json", chrome_json::write};
+                           ".json.gz",
+                           chrome_json::write,
+                           false,
+                           ".json",
+                           chrome_json::estimate};
 
 }  // namespace llmprof::exporters

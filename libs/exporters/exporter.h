@@ -42,7 +42,9 @@ struct Exporter {
   std::string_view title;      // "Perfetto trace, protobuf: ui.perfetto.dev, trace_processor"
   std::string_view extension;  // ".pftrace"; "": a folder
   Result<Written> (*write)(const Request& request) = nullptr;
-  bool counters = false;  // wants Request::counters
+  bool counters = false;                                         // wants Request::counters
+  std::string_view other_endings = {};                           // that a file may have, too: ".json .trace"
+  Result<double> (*estimate)(const Request& request) = nullptr;  // bytes, before compression; nullptr: not known
 };
 
 std::span<const Exporter* const> exporters();

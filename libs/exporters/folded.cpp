@@ -47,7 +47,8 @@ Result<Written> write(const Request& request) {
 }  // namespace folded
 
 extern const Exporter kFolded;
-const Exporter kFolded{"folded", "folded stacks, a;b;c N: flamegraph.pl, inferno, speedscope", ".folded",
-                       folded::write};
+const Exporter kFolded{"folded",  "folded stacks, a;b;c N: flamegraph.pl, inferno, speedscope",
+                       ".folded", folded::write,
+                       false,     ".txt .folded.gz"};
 
 }  // namespace llmprof::exporters

@@ -26,6 +26,7 @@ Result<Written> write(const Request& request) {
 }  // namespace nvml_csv
 
 extern const Exporter kNvmlCsv;
-const Exporter kNvmlCsv{"nvml-csv", "power, clocks and memory over time, CSV", ".csv", nvml_csv::write};
+const Exporter kNvmlCsv{"nvml-csv", "power, clocks and memory over time, CSV", ".csv", nvml_csv::write, false,
+                        ".csv.gz"};
 
 }  // namespace llmprof::exporters

@@ -288,7 +288,7 @@ Result<Written> write(const Request& request) {
 }  // namespace ops_csv
 
 extern const Exporter kOpsCsv;
-const Exporter kOpsCsv{"ops-csv", "operators with their times, CSV", ".csv", ops_csv::write};
+const Exporter kOpsCsv{"ops-csv", "operators with their times, CSV", ".csv", ops_csv::write, false, ".csv.gz"};
 
 // The table that PyTorch's profiler prints, key_averages().table(): the same columns, units and totals.
 namespace key_averages {

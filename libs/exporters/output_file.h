@@ -1,7 +1,9 @@
 #pragma once
 // A file that is written in large pieces beside its name and renamed at the end: readers see a whole file or none.
+// One whose name ends in .gz is compressed.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -11,7 +13,8 @@ namespace llmprof::exporters {
 
 class OutputFile {
  public:
-  static Result<OutputFile> create(const std::string& path);
+  enum class Packing : std::uint8_t { kByName, kGzip };
+  static Result<OutputFile> create(const std::string& path, Packing packing = Packing::kByName);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
   ~OutputFile();  // an unfinished file is removed
@@ -22,14 +25,17 @@ class OutputFile {
     if (buffer_.size() >= kBufferBytes) flush();
   }
   bool failed() const { return error_number_ != 0; }
-  std::uint64_t bytes() const { return written_ + buffer_.size(); }
+  std::uint64_t bytes() const { return written_ + buffer_.size(); }  // before compression
   Result<void> finish();
 
  private:
   static constexpr std::size_t kBufferBytes = 1 << 20;
-  OutputFile() = default;
-  void flush();
+  OutputFile();
+  void flush(bool last = false);
+  void write_out(std::string_view bytes);
+  struct Gzip;
   std::string path_, temporary_, buffer_;
+  std::unique_ptr<Gzip> gzip_;  // nullptr: bytes are written as they are
   int fd_ = -1;
   int error_number_ = 0;
   std::uint64_t written_ = 0;

@@ -311,11 +311,19 @@ Result<Written> write(const Request& request) {
   return written;
 }
 
+// Means of recorded runs.
+Result<double> estimate(const Request& request) { return estimated_bytes(request.run, request.selection, 70, 60); }
+
 }  // namespace
 }  // namespace perfetto
 
 extern const Exporter kPerfetto;
-const Exporter kPerfetto{"perfetto", "Perfetto trace, protobuf: ui.perfetto.dev, trace_processor", ".pftrace",
-                         perfetto::write};
+const Exporter kPerfetto{"perfetto",
+                         "Perfetto trace, protobuf: ui.perfetto.dev, trace_processor",
+                         ".pftrace",
+                         perfetto::write,
+                         false,
+                         ".perfetto-trace .pftrace.gz",
+                         perfetto::estimate};
 
 }  // namespace llmprof::exporters

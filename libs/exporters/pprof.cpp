@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <isa-l/igzip_lib.h>
 #include <array>
 #include <map>
 #include <string>
@@ -148,29 +147,6 @@ class Profile {
   std::int64_t samples_ = 0;
 };
 
-Result<std::string> gzip(std::string_view bytes) {
-  if (bytes.size() >= (1u << 31))
-    return Error{ErrorCode::kUnsupported, "a profile of 2 GiB or more", "--window takes a part"};
-  std::vector<std::uint8_t> work(ISAL_DEF_LVL1_DEFAULT);
-  std::string packed(bytes.size() + bytes.size() / 64 + 4096, '\0');
-  isal_zstream stream;
-  isal_deflate_stateless_init(&stream);
-  stream.level = 1;
-  stream.level_buf = work.data();
-  stream.level_buf_size = static_cast<std::uint32_t>(work.size());
-  stream.gzip_flag = IGZIP_GZIP;
-  stream.end_of_stream = 1;
-  stream.next_in = reinterpret_cast<std::uint8_t*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<std::uint32_t>(bytes.size());
-  stream.next_out = reinterpret_cast<std::uint8_t*>(packed.data());
-  stream.avail_out = static_cast<std::uint32_t>(packed.size());
-  const int status = isal_deflate_stateless(&stream);
-  if (status != COMP_OK || stream.avail_in != 0)
-    return Error{ErrorCode::kInternal, "gzip failed with status " + std::to_string(status), ""};
-  packed.resize(stream.total_out);
-  return packed;
-}
-
 Result<Written> write(const Request& request) {
   Frames frames;
   Profile built;
@@ -187,9 +163,8 @@ Result<Written> write(const Request& request) {
   const std::string_view bytes =
       built.finish(frames, command.empty() ? "llmprof" : command.front(),
                    wall_of_zero ? std::optional(*wall_of_zero + begin_ns) : std::nullopt, end_ns - begin_ns);
-  LLMPROF_LET(const std::string packed, gzip(bytes));
-  LLMPROF_LET(OutputFile out, OutputFile::create(request.output));
-  out.write(packed);
+  LLMPROF_LET(OutputFile out, OutputFile::create(request.output, OutputFile::Packing::kGzip));
+  out.write(bytes);
   LLMPROF_TRY(out.finish());
   return Written{{request.output}, built.samples(), {}};
 }
@@ -198,7 +173,8 @@ Result<Written> write(const Request& request) {
 }  // namespace pprof
 
 extern const Exporter kPprof;
-const Exporter kPprof{"pprof", "pprof profile, gzipped protobuf: go tool pprof, Parca, Pyroscope", ".pb.gz",
-                      pprof::write};
+const Exporter kPprof{"pprof",  "pprof profile, gzipped protobuf: go tool pprof, Parca, Pyroscope",
+                      ".pb.gz", pprof::write,
+                      false,    ".pprof .pprof.gz"};
 
 }  // namespace llmprof::exporters

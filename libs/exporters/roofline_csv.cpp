@@ -332,6 +332,7 @@ Result<Written> write(const Request& request) {
 
 extern const Exporter kRooflineCsv;
 const Exporter kRooflineCsv{"roofline-csv", "kernels and stages with hardware counters under the device's roofs, CSV",
-                            ".csv", roofline_csv::write, true};
+                            ".csv",         roofline_csv::write,
+                            true,           ".csv.gz"};
 
 }  // namespace llmprof::exporters

@@ -158,6 +158,13 @@ std::string device_slices(const Selection& selection, Detail detail) {
                 "CASE WHEN launch_begin_ns IS NOT NULL THEN id * 4 + 3 END", ", stage, graph");
 }
 
+Result<double> estimated_bytes(const trace::Run& run, const Selection& selection, double per_device, double per_host) {
+  LLMPROF_LET(const std::int64_t device,
+              count_rows(run, fmt::format("({})", device_slices(selection, Detail::kPlain))));
+  LLMPROF_LET(const std::int64_t host, count_rows(run, fmt::format("({})", host_slices(selection))));
+  return static_cast<double>(device) * per_device + static_cast<double>(host) * per_host;
+}
+
 Result<std::vector<Window>> windows_of(const trace::Run& run, const std::string& sql, std::int64_t rows) {
   LLMPROF_LET(const trace::ResultTable ends,
               run.query(fmt::format("SELECT min(begin_ns), max(begin_ns), count(*) FROM ({})", sql)));

@@ -45,6 +45,9 @@ inline constexpr const char* kFlowOfGraph = "id * 4 + 3";
 // Kernels, measured and estimated, without joins unless they are needed.
 std::string kernels_of(const Selection& selection, Detail detail);
 
+// What a file of slices will take: bytes per slice of a device and of a host thread.
+Result<double> estimated_bytes(const trace::Run& run, const Selection& selection, double per_device, double per_host);
+
 // Times that cut a large result into parts that fit memory and can be sorted there.
 
 struct Window {

@@ -232,7 +232,7 @@ Result<Written> write(const Request& request) {
 }  // namespace speedscope
 
 extern const Exporter kSpeedscope;
-const Exporter kSpeedscope{"speedscope", "speedscope profile, JSON: speedscope.app", ".speedscope.json",
-                           speedscope::write};
+const Exporter kSpeedscope{
+    "speedscope", "speedscope profile, JSON: speedscope.app", ".speedscope.json", speedscope::write, false, ".json"};
 
 }  // namespace llmprof::exporters

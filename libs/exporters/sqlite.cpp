@@ -181,6 +181,7 @@ Result<Written> write(const Request& request) {
 }  // namespace sqlite
 
 extern const Exporter kSqlite;
-const Exporter kSqlite{"sqlite", "a SQLite database with a table per table", ".sqlite", sqlite::write};
+const Exporter kSqlite{"sqlite",      "a SQLite database with a table per table", ".sqlite", sqlite::write, false,
+                       ".sqlite3 .db"};
 
 }  // namespace llmprof::exporters

@@ -145,7 +145,7 @@ Result<Written> write(const Request& request) {
 }  // namespace json
 
 extern const Exporter kJson;
-const Exporter kJson{"json", "all tables in one JSON document", ".json", json::write};
+const Exporter kJson{"json", "all tables in one JSON document", ".json", json::write, false, ".json.gz"};
 
 // A Parquet file per table, of the selected rows: the same columns as in the run, one file each.
 namespace parquet {

@@ -11,6 +11,7 @@
 #include "base/errors.h"
 #include "base/json.h"
 #include "base/strings.h"
+#include "base/suggest.h"
 #include "hw/roof.h"
 
 namespace llmprof::hw {
@@ -44,19 +45,6 @@ std::vector<std::string> normal_names(const DeviceSpec& spec) {
   for (const std::string& name : spec.short_names) names.push_back(normal(name));
   for (const std::string& name : spec.reported_names) names.push_back(normal(name));
   return names;
-}
-
-// 0 begins with it, 1 contains it, 2 and more: as many letters differ; nothing: not alike.
-std::optional<std::size_t> distance(const DeviceSpec& spec, const std::string& wanted) {
-  std::optional<std::size_t> best;
-  const auto take = [&](std::size_t value) { best = std::min(best.value_or(value), value); };
-  for (const std::string& name : normal_names(spec)) {
-    if (name.starts_with(wanted)) take(0);
-    if (name.find(wanted) != std::string::npos) take(1);
-    const std::size_t letters = base::edits(name, wanted);
-    if (letters <= 2 && letters < wanted.size() / 2 + 1) take(1 + letters);
-  }
-  return best;
 }
 
 std::vector<DeviceSpec> load() {
@@ -225,19 +213,29 @@ const DeviceSpec* find_device(std::string_view name) {
   return nullptr;
 }
 
-std::vector<std::string> suggest(std::string_view name) {
-  const std::string wanted = normal(name);
-  if (wanted.empty()) return {};
-  std::vector<std::pair<std::size_t, std::string>> near;
+std::vector<const DeviceSpec*> match_devices(std::string_view typed) {
+  constexpr std::size_t kLeastLetters = 3;  // shorter ones are part of many names by chance
+  const std::string wanted = base::name_key(normal(typed));
+  std::vector<const DeviceSpec*> found;
+  if (wanted.size() < kLeastLetters) return found;
   for (const DeviceSpec& spec : catalog()) {
-    if (const auto letters = distance(spec, wanted)) near.emplace_back(*letters, spec.short_names.front());
+    const std::vector<std::string> names = normal_names(spec);
+    const auto holds = [&](const std::string& name) { return base::contains(base::name_key(name), wanted); };
+    if (std::ranges::any_of(names, holds)) found.push_back(&spec);
   }
-  std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return found;
+}
+
+std::vector<std::string> suggest(std::string_view name) {
+  std::vector<std::string> known;
+  for (const DeviceSpec& spec : catalog()) {
+    for (std::string& each : normal_names(spec)) known.push_back(std::move(each));
+  }
   std::vector<std::string> names;
-  for (const auto& [letters, short_name] : near) {
-    // What begins with the name or contains it is meant; misspellings only count if there is none of those.
-    if (names.size() == kMostSuggestions || (letters > 1 && near.front().first <= 1)) break;
-    names.push_back(short_name);
+  for (const std::string& near : base::near_names(normal(name), {known.begin(), known.end()}, known.size())) {
+    const std::string& short_name = find_device(near)->short_names.front();
+    if (names.size() < kMostSuggestions && std::ranges::find(names, short_name) == names.end())
+      names.push_back(short_name);
   }
   return names;
 }

@@ -45,6 +45,10 @@ std::span<const DeviceSpec> catalog();
 // matter. Never a guess: a slice (MIG), a laptop variant or a name that fits several devices is not found.
 const DeviceSpec* find_device(std::string_view name);
 
+// Those whose names contain what was typed, without case, punctuation and vendor: "h100" fits three. For names that
+// people type; what a driver reports goes to find_device().
+std::vector<const DeviceSpec*> match_devices(std::string_view typed);
+
 // Short names of devices whose names begin with or contain `name`, else of those spelled nearly so; at most 8.
 std::vector<std::string> suggest(std::string_view name);
 

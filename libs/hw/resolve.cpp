@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/human.h"
+#include "base/suggest.h"
 
 namespace llmprof::hw {
 
@@ -37,11 +38,22 @@ Error no_gpu(std::size_t index, std::size_t count) {
 }
 
 Error unknown(const std::string& name) {
-  std::string hint;
-  for (const std::string& near : suggest(name)) hint += (hint.empty() ? "did you mean " : ", ") + near;
   return {ErrorCode::kNotFound, fmt::format("unknown device {}", name),
-          hint.empty() ? "llmprof devices --all lists the known ones"
-                       : hint + "? llmprof devices --all lists the known ones"};
+          base::did_you_mean(suggest(name)) + "llmprof devices --all lists the known ones"};
+}
+
+// The one device of the catalogue that a loosely written name fits; of several, the one that this machine has.
+Result<const DeviceSpec*> spec_alike(const std::string& name, const std::vector<Device>& here) {
+  const std::vector<const DeviceSpec*> alike = match_devices(name);
+  if (alike.empty()) return unknown(name);
+  if (alike.size() == 1) return alike.front();
+  std::string names;
+  for (const DeviceSpec* spec : alike) {
+    names += (names.empty() ? "" : ", ") + spec->short_names.front();
+    if (std::ranges::any_of(here, [&](const Device& device) { return find_device(device.name) == spec; })) return spec;
+  }
+  return Error{ErrorCode::kNotFound, fmt::format("{} fits several devices: {}", name, names),
+               "give one of these names"};
 }
 
 constexpr double kRounding = 1.01;  // sheets round: 989.4 to 989, 66.9 to 67
@@ -87,7 +99,10 @@ Result<DeviceAndPeaks> resolve_device(const std::string& name, const std::vector
     const bool meant = device.name == name || (spec != nullptr && find_device(device.name) == spec);
     if (meant) return of_machine(device);
   }
-  if (spec == nullptr) return unknown(name);
+  if (spec == nullptr) {
+    LLMPROF_LET(spec, spec_alike(name, here));
+    return resolve_device(spec->name, here);
+  }
   return DeviceAndPeaks{device_of(*spec), spec_peaks(*spec), spec, false};
 }
 

@@ -46,11 +46,20 @@ TEST_F(Resolve, KnowsTheCatalogue) {
   EXPECT_EQ(find_peak(spec->peaks, "flops", "float8_e4m3")->value, 4500e12);
 }
 
+TEST_F(Resolve, NamesMatchLoosely) {
+  EXPECT_EQ(resolve_device("H100 PCIe", {a_cpu()})->device.name, "NVIDIA H100 PCIe");
+  EXPECT_EQ(resolve_device("a100 80gb", {a_cpu()})->device.name, "NVIDIA A100 SXM4 80GB");
+  EXPECT_EQ(resolve_device("h100nvl", {a_cpu()})->device.name, "NVIDIA H100 NVL");
+  EXPECT_EQ(resolve_device("rx 7900", {a_cpu()})->device.name, "AMD Radeon RX 7900 XTX");
+}
+
 TEST_F(Resolve, AnUnknownNameIsAnErrorWithCandidates) {
   const auto missing = resolve_device("h100", {a_cpu()});
   ASSERT_FALSE(missing);
-  EXPECT_THAT(missing.error().message, HasSubstr("unknown device h100"));
-  EXPECT_THAT(missing.error().hint, HasSubstr("did you mean h100-sxm, h100-pcie, h100-nvl?"));
+  EXPECT_THAT(missing.error().message, HasSubstr("h100 fits several devices: h100-sxm, h100-pcie, h100-nvl"));
+  EXPECT_THAT(resolve_device("b20", {a_cpu()}).error().message, HasSubstr("b200, gb200"));
+  EXPECT_THAT(resolve_device("rtx 4080", {a_cpu()}).error().hint, HasSubstr("did you mean rtx4090"));
+  EXPECT_THAT(resolve_device("a100 80gb mig 1g", {a_cpu()}).error().message, HasSubstr("unknown device"));
   EXPECT_THAT(resolve_device("gpu", {a_cpu()}).error().message, HasSubstr("no GPU"));
   EXPECT_THAT(resolve_device("7", here_).error().message, HasSubstr("no GPU 7: it has 3"));
   EXPECT_FALSE(resolve_device("-1", here_));

@@ -7,7 +7,7 @@
 
 #include "analyze/measures/measures.h"
 #include "analyze/rules/rule.h"
-#include "base/strings.h"
+#include "base/suggest.h"
 #include "base/text_table.h"
 #include "report/diagnosis.h"
 #include "report/layout.h"
@@ -135,29 +135,9 @@ Meant meant_by(std::string_view name, const Page* page) {
   return meant;
 }
 
-// The nearest by letters, and those that contain the word.
-std::string near_names(std::string_view name, const Page* page) {
-  struct Near {
-    std::size_t edits;
-    std::string name;
-  };
-  std::vector<Near> near;
-  for (std::string& known : known_names(page)) {
-    const bool inside = name.size() > 2 && known.find(name) != std::string::npos;
-    const std::size_t edits = inside ? 1 : base::edits(name, known);
-    if (edits <= std::max<std::size_t>(2, name.size() / 3)) near.push_back({edits, std::move(known)});
-  }
-  std::stable_sort(near.begin(), near.end(), [](const Near& a, const Near& b) { return a.edits < b.edits; });
-  std::string out;
-  for (std::size_t i = 0; i < std::min<std::size_t>(near.size(), 6); ++i)
-    out += (out.empty() ? "" : ", ") + near[i].name;
-  return out;
-}
-
 Error unknown(std::string_view name, const Page* page) {
-  const std::string near = near_names(name, page);
   return {ErrorCode::kUsage, fmt::format("--explain {}: neither a measure nor a rule", base::printable(name)),
-          near.empty() ? "--explain list names all" : fmt::format("near: {}; --explain list names all", near)};
+          base::did_you_mean(name, known_names(page), 6) + "--explain list names all"};
 }
 
 std::string measure_text(const Measure& measure) {
@@ -229,6 +209,8 @@ std::string list_text(const Page* page, const Style& style) {
 }
 
 }  // namespace
+
+std::vector<std::string> explained_names() { return known_names(nullptr); }
 
 Result<std::string> explain(std::string_view name, const Page* page, const Style& style) {
   if (name == "list") return list_text(page, style);

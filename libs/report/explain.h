@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json_fwd.h"
 #include "base/result.h"
@@ -14,6 +15,8 @@ namespace llmprof::report {
 
 // Without a page (null) only what the name means. "list": all names. kUsage with near names where there is none such.
 Result<std::string> explain(std::string_view name, const Page* page, const Style& style);
+// What `name` may be, without a run.
+std::vector<std::string> explained_names();
 // Adds "measures" and "rules" of that name behind what `out` already holds: docs/format/json.md.
 Result<void> explain(std::string_view name, const Page* page, base::Json& out);
 

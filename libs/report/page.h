@@ -37,6 +37,7 @@ std::string screen_text(const Page& page, bool colour);
 // A part of the report that can be asked for by name: `report RUN kernels`.
 struct ReportPart {
   std::string_view name, meaning;
+  std::string_view rows = "";  // the JSON that it shows, where one screen may suggest it
 };
 std::span<const ReportPart> report_parts();
 std::string part_text(const Page& page, std::string_view part, bool colour);  // says so where the run has none of it

@@ -64,7 +64,11 @@ std::string what_ran(const Page& page, const Style& style) {
   if (const std::string status = exit_words(page); !status.empty()) line += ", " + status;
   if (page.summary.life.process_id != 0 && !page.summary.life.ended) line += ", still running when recording ended";
   if (const std::string device = device_words(page.summary); !device.empty()) line += ", on " + device;
-  if (is_imported(page)) line += ", imported from " + page.summary.imported.sources.front().tool;
+  if (is_imported(page)) {
+    const analyze::SourceFile& source = page.summary.imported.sources.front();
+    line +=
+        fmt::format(", imported from {}{}", source.file, source.tool.empty() ? "" : fmt::format(" ({})", source.tool));
+  }
   const bool failed = page.summary.life.exit_status.value_or(0) != 0;
   const std::string first = wrapped(line + ".");
   out += failed ? style.warning(first) : first;
@@ -216,24 +220,16 @@ std::string lost(const Page& page, const Style& style) {
 }
 
 std::string next(const Page& page, const TableText& tables) {
-  const auto has = [&](std::string_view path) { return !value_at(tables.report(), path).empty(); };
   std::vector<std::string_view> parts;
   if (!page.summary.diagnosis.rules.empty()) parts.emplace_back("diagnosis");
   if (!page.summary.losses.empty()) parts.emplace_back("losses");
-  for (const auto& [part, path] : {std::pair{"stages", "stages[]"},
-                                   {"operators", "operators[]"},
-                                   {"kernels", "kernels[]"},
-                                   {"gemms", "gemms[]"},
-                                   {"functions", "top_functions[]"},
-                                   {"memory", "device_memory.devices[]"},
-                                   {"power", "telemetry.stages[]"},
-                                   {"host", "host.processes[]"}}) {
-    if (has(path)) parts.emplace_back(part);
+  for (const ReportPart& part : report_parts()) {
+    if (!part.rows.empty() && !value_at(tables.report(), part.rows).empty()) parts.push_back(part.name);
   }
+  const std::string first(parts.empty() ? "run" : parts.front());
   const std::string others =
       parts.size() < 2 ? "" : fmt::format(" (or {})", fmt::join(parts.begin() + 1, parts.end(), ", "));
-  return wrapped(fmt::format("Next: llmprof report {} {}{}, --full, --html {}.html", page.run,
-                             parts.empty() ? "run" : parts.front(), others,
+  return wrapped(fmt::format("Next: llmprof report {} {}{}, --full, --html {}.html", page.run, first, others,
                              std::filesystem::path(page.run).stem().string()));
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <ctime>
 
 #include "base/human.h"
 #include "base/json.h"
@@ -94,6 +96,16 @@ base::TextTable cpu_table(const TelemetryNow& now) {
   return table;
 }
 
+// "2026-11-17T15:50:17.123Z"
+std::string iso_time(double wall_s) {
+  const auto ms = static_cast<std::int64_t>(std::llround(wall_s * 1e3));
+  const std::time_t seconds = ms / 1000;
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, ms % 1000);
+}
+
 void take_energy(Device& device, const hw::Reading& reading) {
   const auto before = device.value(MetricId::kEnergy);
   const bool newer = device.energy_ns > device.power_ns && reading.ts_ns > device.energy_ns;
@@ -141,7 +153,7 @@ std::string telemetry_csv_header(const TelemetryNow& now) {
 std::string telemetry_csv(const TelemetryNow& now, double wall_s) {
   std::string out;
   for (const Device& device : now.devices()) {
-    out += fmt::format("{:.3f}", wall_s);
+    out += iso_time(wall_s);
     for (const CsvColumn& column : columns_of(now)) {
       const auto value = device.value(column.metric);
       out += value ? fmt::format(",{:.{}f}", *value / column.divisor, column.decimals) : ",";

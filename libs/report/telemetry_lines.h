@@ -40,7 +40,7 @@ class TelemetryNow {
 
 // The columns of GPUs, and those of CPUs, which have others; `device` is the last one where there are several.
 std::string telemetry_csv_header(const TelemetryNow& now);
-// A line per device. `wall_s`: seconds since 1970.
+// A line per device. `wall_s`: seconds since 1970; the line has it as ISO 8601, UTC.
 std::string telemetry_csv(const TelemetryNow& now, double wall_s);
 // A line per device.
 std::string telemetry_json(const TelemetryNow& now, double wall_s);

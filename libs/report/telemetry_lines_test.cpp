@@ -39,7 +39,7 @@ TEST(TelemetryCsv, HasTheColumnsThatOtherToolsRead) {
   EXPECT_TRUE(now.any());
   EXPECT_EQ(telemetry_csv_header(now),
             "ts,gpu_util_pct,mem_util_pct,sm_clock_MHz,mem_clock_MHz,power_W,temp_C,mem_used_MiB,mem_total_MiB\n");
-  EXPECT_EQ(telemetry_csv(now, 1700000000.25), "1700000000.250,97,38,1755,3201,412.500,54,1536.0,143771.0\n");
+  EXPECT_EQ(telemetry_csv(now, 1700000000.25), "2023-11-14T22:13:20.250Z,97,38,1755,3201,412.500,54,1536.0,143771.0\n");
 }
 
 TEST(TelemetryCsv, UnknownIsEmptyAndSeveralDevicesAreNumbered) {
@@ -47,7 +47,7 @@ TEST(TelemetryCsv, UnknownIsEmptyAndSeveralDevicesAreNumbered) {
   take(now, MetricId::kPower, 100, 1);
   take(now, MetricId::kPower, 100, 7);  // nobody knows it
   EXPECT_THAT(telemetry_csv_header(now), HasSubstr("mem_total_MiB,device\n"));
-  EXPECT_EQ(telemetry_csv(now, 1), "1.000,,,,,,,,,0\n1.000,,,,,100.000,,,,1\n");
+  EXPECT_EQ(telemetry_csv(now, 1), "1970-01-01T00:00:01.000Z,,,,,,,,,0\n1970-01-01T00:00:01.000Z,,,,,100.000,,,,1\n");
 }
 
 // Power at 1 s, energy at 1, 2 and 3 s: from 2 s to 3 s it grew by 30 J. A power that is read counts again.
@@ -71,7 +71,7 @@ TEST(TelemetryCsv, ACpuHasColumnsOfItsOwn) {
   now.add({0, "cpu", "Toy CPU", 0, 0});
   take(now, MetricId::kCpuUtilization, 12.34);
   EXPECT_EQ(telemetry_csv_header(now), "ts,cpu_util_pct,cpu_clock_MHz,power_W,temp_C,mem_used_MiB,mem_total_MiB\n");
-  EXPECT_EQ(telemetry_csv(now, 1), "1.000,12.3,,,,,\n");
+  EXPECT_EQ(telemetry_csv(now, 1), "1970-01-01T00:00:01.000Z,12.3,,,,,\n");
   EXPECT_THAT(telemetry_table(now), HasSubstr("Toy CPU"));
 }
 

@@ -280,18 +280,18 @@ constexpr std::array<NamedPart, 19> kParts{{
      }},
     {{"life", "the life of the program from exec to exit, phase by phase"},
      [](const Page& page, const Style& style, const TableText& tables) { return life_section(page, style, tables); }},
-    {{"stages", "stages: times, rates, efficiency, waterfall, idle time"}, stages_part},
+    {{"stages", "stages: times, rates, efficiency, waterfall, idle time", "stages[]"}, stages_part},
     {{"steps", "training steps, and the blocks of the model"},
      [](const Page& page, const Style& style, const TableText& tables) {
        return training_table(page, style, tables) + block_table(page, style);
      }},
     {{"ranges", "ranges of the program (NVTX, annotations) as a tree"},
      [](const Page& page, const Style& style, const TableText&) { return range_section(page, style); }},
-    {{"operators", "operators of each stage, with their shapes and costs"}, operator_tables},
+    {{"operators", "operators of each stage, with their shapes and costs", "operators[]"}, operator_tables},
     {{"modules", "modules of the model, with their costs"}, module_tables},
-    {{"kernels", "kernels by GPU time"},
+    {{"kernels", "kernels by GPU time", "kernels[]"},
      [](const Page& page, const Style& style, const TableText& tables) { return kernel_table(page, style, tables); }},
-    {{"gemms", "matrix products and attention by shape"},
+    {{"gemms", "matrix products and attention by shape", "gemms[]"},
      [](const Page& page, const Style& style, const TableText& tables) {
        return gemm_table(page, style, tables) + tables.section("attention[]", style);
      }},
@@ -303,11 +303,11 @@ constexpr std::array<NamedPart, 19> kParts{{
      [](const Page& page, const Style& style, const TableText& tables) {
        return has_hardware(page) ? hardware_alone(page, style, tables) : counter_table(page, style, tables);
      }},
-    {{"power", "power, energy, clocks and activity of devices"},
+    {{"power", "power, energy, clocks and activity of devices", "telemetry.stages[]"},
      [](const Page& page, const Style& style, const TableText& tables) {
        return telemetry_section(page, style, tables);
      }},
-    {{"memory", "memory of devices and of frameworks' allocators"},
+    {{"memory", "memory of devices and of frameworks' allocators", "device_memory.devices[]"},
      [](const Page& page, const Style& style, const TableText& tables) {
        return device_memory_section(page, style, tables) + allocator_section(page, style, tables);
      }},
@@ -315,8 +315,8 @@ constexpr std::array<NamedPart, 19> kParts{{
      [](const Page& page, const Style& style, const TableText& tables) {
        return metrics_section(page, style, tables);
      }},
-    {{"host", "processes: CPU time, memory, I/O"}, host_part},
-    {{"functions", "functions by CPU time, from stack samples"}, functions_section},
+    {{"host", "processes: CPU time, memory, I/O", "host.processes[]"}, host_part},
+    {{"functions", "functions by CPU time, from stack samples", "top_functions[]"}, functions_section},
     {{"python", "Python functions, with the native code that they call"},
      [](const Page&, const Style& style, const TableText& tables) {
        return tables.section("python_functions[]", style);

@@ -70,8 +70,9 @@ class CommandLine(Case):
 
     def test_a_name_that_fits_several_devices_is_no_device(self):
         refused = self.llmprof("devices", "h100", status=2).stderr
-        self.assertIn("llmprof: unknown device h100", refused)
-        self.assertIn("hint: did you mean h100-sxm, h100-pcie, h100-nvl?", refused)
+        self.assertIn("llmprof: h100 fits several devices: h100-sxm, h100-pcie, h100-nvl", refused)
+        self.assertIn("NVIDIA H100 PCIe", self.llmprof("devices", "H100 PCIe").stdout)
+        self.assertIn("did you mean h200", self.llmprof("devices", "h2000", status=2).stderr)
         self.assertIn("--all", self.llmprof("devices", "Z9000", status=2).stderr)
         self.llmprof("devices", "t4", "--all", status=1)
 

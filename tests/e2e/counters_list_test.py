@@ -64,9 +64,9 @@ class CountersList(Case):
         self.assertRegex(text, r"sampled: 1 pass; without [^.]*l1_bytes")
 
     def test_mistakes_get_a_hint(self):
-        for words, status, hint in ((("--chip", "GH10"), 2, "Did you mean GH100?"),
+        for words, status, hint in ((("--chip", "GH10"), 2, "did you mean GH100?"),
                                     (("--chip", "Z9000"), 2, "Chips are GV100"),
-                                    (("--chip", "GH100", "dram_read_byte"), 1, "Did you mean dram_read_bytes?"),
+                                    (("--chip", "GH100", "dram_read_byte"), 1, "did you mean dram_read_bytes?"),
                                     (("--chip", "GH100", "dram__bytes_read"), 1, "dram__bytes_read.sum"),
                                     (("--chip", "GH100", "--method", "replay"), 1, "range, kernel and sampled"),
                                     (("--chip", "GH100", "light", "--raw", "x"), 1, "one of them")):

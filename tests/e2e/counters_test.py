@@ -195,7 +195,7 @@ class CountersTest(Case):
 
     def test_what_contradicts_is_refused(self):
         for options, words in (
-                (("--counters", "lights"), "Did you mean light?"),
+                (("--counters", "lights"), "did you mean light?"),
                 (("--counters", "dram__bytes_read"), ".sum"),
                 (("--counters-budget", "3"), "add --counters SET"),
                 (("--replay",), "add --counters SET"),

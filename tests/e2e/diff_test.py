@@ -94,10 +94,10 @@ class Diff(Case):
         self.take("base_1", "base_2")
         for words, status, said in (
                 (("base_1", "nowhere"), 2, "nowhere"),
-                (("base_1",), 1, "a second run"),
+                (("base_1",), 1, "two runs"),
                 ((), 1, "two runs"),
                 (("base_1", "base_2", "base_1"), 1, "which are before"),
-                (("base_1", "base_2", "--gate", "decode.tpot < 1ms"), 1, "near: tpot_p50"),
+                (("base_1", "base_2", "--gate", "decode.tpot < 1ms"), 1, "did you mean tpot_p50"),
                 (("base_1", "base_2", "--least", "much"), 1, "--least"),
                 (("--baseline", "none", "base_1"), 2, "there is no baseline 'none'"),
                 (("--save-baseline", "../x", "base_1"), 1, "no name")):

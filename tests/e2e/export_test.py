@@ -166,7 +166,7 @@ class Tables(Case):
 
     def test_what_cannot_be_done_is_said(self):
         self.assertIn("formats: perfetto", self.export("nope", status=1).stderr)
-        self.assertIn("stages: decode, prefill", self.export("csv", "--stage", "x", status=1).stderr)
+        self.assertIn("it has decode, prefill", self.export("csv", "--stage", "x", status=1).stderr)
         self.assertIn("there is no table x", self.export("csv", "--table", "x", status=1).stderr)
         self.assertIn("llmprof record --counters roofline", self.export("roofline-csv", "-o", "x.csv", status=None).stderr)
         self.assertFalse((self.folder / "x.csv").exists())

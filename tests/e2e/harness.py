@@ -1,10 +1,14 @@
 """Runs the built llmprof in a scratch folder with its own peak cache, so that tests never touch the user's files."""
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import shutil
+import struct
 import subprocess
 import tempfile
+import termios
 import unittest
 
 BIN = pathlib.Path(os.environ.get("LLMPROF_BIN", pathlib.Path(__file__).resolve().parents[2] / "build/bin"))
@@ -20,6 +24,7 @@ class Case(unittest.TestCase):
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("LLMPROF_")}
         self.environment["LLMPROF_CACHE_DIR"] = str(self.folder / "cache")
         self.environment["LLMPROF_NO_REPORT"] = "1"  # screen_test.py looks at the report behind a recording
+        self.environment["XDG_CONFIG_HOME"] = str(self.folder / "config")
 
     def run_command(self, words, status=0, timeout=600, **options):
         done = subprocess.run(words, cwd=self.folder, env=options.pop("env", self.environment), capture_output=True,
@@ -30,6 +35,25 @@ class Case(unittest.TestCase):
 
     def llmprof(self, *words, status=0, **options):
         return self.run_command([LLMPROF, *words], status=status, **options)
+
+    def on_a_terminal(self, words, columns=80, lines=50, **variables):
+        """What a terminal of this size gets to see, both streams."""
+        controller, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        environment = dict(self.environment, TERM="xterm", **variables)
+        environment.pop("COLUMNS", None)
+        process = subprocess.Popen(words, cwd=self.folder, env=environment, stdin=terminal, stdout=terminal,
+                                   stderr=terminal, start_new_session=True)
+        os.close(terminal)
+        shown = b""
+        try:
+            while chunk := os.read(controller, 65536):
+                shown += chunk
+        except OSError:  # the last one closed it
+            pass
+        os.close(controller)
+        process.wait(60)
+        return shown.decode(errors="replace").replace("\r\n", "\n")
 
     def record(self, name, *command, options=("--no-peaks",), status=0, **more):
         return self.llmprof("record", "-o", name, *options, "--", *command, status=status, **more)

@@ -264,12 +264,12 @@ class Errors(Model):
         return stderr
 
     def test_unknown_name_has_suggestions(self):
-        stderr = self.refused("lama-3.2-1b", status=2)
+        stderr = self.refused("lamma-3.2-1b", status=2)
         self.assertIn("did you mean", stderr)
         self.assertIn("llama-3.2-1b", stderr)
 
     def test_unknown_device_has_suggestions(self):
-        self.assertIn("hint: did you mean h100-sxm", self.refused("gpt2", "--device", "h100", status=2))
+        self.assertIn("h100 fits several devices: h100-sxm", self.refused("gpt2", "--device", "h100", status=2))
 
     def test_options(self):
         for words, message in ((("--batch", "0"), "--batch"), (("--batch", "many"), "'many'"),

@@ -1,4 +1,7 @@
 """Readings of devices, live and in a run, with a driver of our own; and that nobody waits for a driver that hangs."""
+import csv
+import datetime
+import io
 import json
 import signal
 import subprocess
@@ -23,9 +26,9 @@ class Monitor(Case):
         self.assertEqual(len(lines), 1 + 6)
         for line in lines[1:]:
             self.assertEqual(line.split(",")[1:], ["", "", "1500", "3000", "250.000", "", "2048.0", "8192.0"])
-        times = [float(line.split(",")[0]) for line in lines[1:]]
+        times = [datetime.datetime.fromisoformat(line.split(",")[0].replace("Z", "+00:00")) for line in lines[1:]]
         self.assertEqual(times, sorted(times))
-        self.assertLess(abs(times[0] - time.time()), 100)
+        self.assertLess(abs(times[0].timestamp() - time.time()), 100)
 
     def test_json(self):
         done = self.llmprof("monitor", "--json", "--interval", "100ms", "--duration", "200ms", "--device", "0", "--costs")
@@ -36,10 +39,28 @@ class Monitor(Case):
         self.assertEqual(lines[0]["metrics"]["power_w"], 250)
         self.assertIn("nvmlGetFieldValues: ", done.stderr)
 
-    def test_table(self):
-        text = self.llmprof("monitor", "--interval", "100ms", "--duration", "100ms").stdout
-        self.assertIn("0 Fake GPU", text)
-        self.assertNotIn("\033", text)  # no terminal
+    def test_a_pipe_gets_csv_and_a_terminal_a_table(self):
+        words = [LLMPROF, "monitor", "--interval", "50ms", "--duration", "150ms"]
+        rows = list(csv.DictReader(io.StringIO(self.run_command(words).stdout)))
+        self.assertEqual(len(rows), 3)
+        self.assertEqual(list(rows[0]), COLUMNS.split(","))
+        self.assertEqual(float(rows[0]["power_W"]), 250)
+        self.assertIn("0 Fake GPU", self.on_a_terminal(words))
+
+    def test_the_file_says_the_form(self):
+        for name in ("a.csv", "a.json", "a.jsonl"):
+            self.llmprof("monitor", "--interval", "50ms", "--duration", "50ms", "-o", name)
+        self.assertTrue((self.folder / "a.csv").read_text().startswith(COLUMNS))
+        for line in (self.folder / "a.json").read_text().splitlines():
+            json.loads(line)
+        for words in (("-o", "a.txt"), ("--csv", "-o", "b.json"), ("--json", "-o", "b.csv")):
+            self.assertIn("end it in .", self.llmprof("monitor", *words, status=1).stderr)
+
+    def test_what_it_writes_can_be_imported(self):
+        self.llmprof("monitor", "--interval", "50ms", "--duration", "150ms", "-o", "gpu.csv")
+        self.llmprof("import", "gpu.csv", "-o", "back")
+        rows = self.query("back", "SELECT count(*) AS n, min(value) AS low FROM telemetry WHERE metric = 'power_w'")
+        self.assertEqual((rows[0]["n"], rows[0]["low"]), (3, 250))
 
     def test_interrupted_the_file_is_good(self):
         path = self.folder / "gpu.csv"
@@ -57,7 +78,7 @@ class Monitor(Case):
         self.assertIn("there is no GPU 7", self.llmprof("monitor", "--device", "7", status=2).stderr)
         self.assertIn("10ms is the least", self.llmprof("monitor", "--interval", "1ms", status=1).stderr)
         self.assertIn("neither a number nor cpu", self.llmprof("monitor", "--device", "x", status=1).stderr)
-        self.assertIn("need --csv or --json", self.llmprof("monitor", "--from", "x", status=1).stderr)
+        self.assertIn("--csv or --json, not both", self.llmprof("monitor", "--csv", "--json", status=1).stderr)
 
     def test_the_cpu(self):
         done = self.llmprof("monitor", "--csv", "--device", "cpu", "--interval", "50ms", "--duration", "100ms")

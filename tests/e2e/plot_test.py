@@ -150,7 +150,7 @@ class Explain(Analysed):
         self.assertIn("formula:", self.llmprof("report", "--explain", "mbu").stdout)
         names = json.loads(self.llmprof("report", "--explain", "list", "--json").stdout)
         self.assertIn("tpot_p50", [measure["name"] for measure in names["measures"]])
-        self.assertIn("report needs RUN", self.llmprof("report", status=1).stderr)
+        self.assertIn("Using run.llmprof", self.llmprof("report").stderr)
 
     def test_near_names(self):
         self.assertIn("decode.mbu", self.llmprof("report", "run", "--explain", "decode.mbuu", status=1).stderr)

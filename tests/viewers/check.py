@@ -166,8 +166,9 @@ def main():
         shutil.copytree(source, name)
         picture = sys.argv[4] if len(sys.argv) > 4 else os.path.join(folder, "speedscope.png")
         files = {}
-        for kind in ("perfetto", "chrome", "speedscope", "pprof", "folded"):
-            files[kind] = os.path.join(folder, "x." + kind)
+        for kind, ending in (("perfetto", "pftrace"), ("chrome", "json"), ("speedscope", "speedscope.json"), ("pprof", "pb.gz"),
+                             ("folded", "folded")):
+            files[kind] = os.path.join(folder, "x." + ending)
             run(llmprof, "export", name, "-t", kind, "-o", files[kind])
         facts = {
             "kernels": ask(llmprof, name, "SELECT count(*), sum(end_ns - begin_ns) FROM kernel_all"),

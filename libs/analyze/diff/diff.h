@@ -3,6 +3,7 @@
 // module, operator and shape, never by the name of a kernel. What changed, how sure that is, and what it came from.
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -75,6 +76,7 @@ struct Gate {
 
 // One or more expressions, separated by ';'. Unknown measures and units are usage errors that name near ones.
 Result<std::vector<Gate>> parse_gates(std::string_view text);
+std::span<const std::string_view> gate_scopes();  // "run", and the stages that measures are of
 
 struct GateResult {
   Gate gate;

@@ -8,6 +8,7 @@
 
 #include "analyze/measures/measures.h"
 #include "base/strings.h"
+#include "base/suggest.h"
 
 namespace llmprof::analyze {
 namespace {
@@ -38,21 +39,6 @@ Error wrong(std::string_view gate, std::string message, std::string hint) {
   return {ErrorCode::kUsage, fmt::format("gate '{}': {}", gate, message), std::move(hint)};
 }
 
-// The three known names that begin alike, else those that are the fewest edits away.
-template <class Names>
-std::string near(std::string_view name, const Names& names) {
-  std::vector<std::pair<std::size_t, std::string>> sorted;
-  for (const auto& each : names) {
-    const bool alike = std::string_view(each).starts_with(name);
-    sorted.emplace_back(alike ? 0 : base::edits(name, each), each);
-  }
-  std::sort(sorted.begin(), sorted.end());
-  std::string text;
-  for (std::size_t i = 0; i < std::min<std::size_t>(3, sorted.size()); ++i)
-    text += (i == 0 ? "" : ", ") + sorted[i].second;
-  return text;
-}
-
 Result<void> check_name(const Gate& gate) {
   const std::size_t dot = gate.measure.find('.');
   if (dot == std::string::npos || gate.measure.size() > 80) {
@@ -61,13 +47,14 @@ Result<void> check_name(const Gate& gate) {
   const std::string_view scope = std::string_view(gate.measure).substr(0, dot);
   const std::string_view name = std::string_view(gate.measure).substr(dot + 1);
   if (std::ranges::count(kScopes, scope) == 0) {
-    return wrong(gate.text, fmt::format("'{}' is no stage", scope), "near: " + near(scope, kScopes));
+    return wrong(gate.text, fmt::format("'{}' is no stage", scope),
+                 base::did_you_mean(scope, kScopes, 3) + "or run, for the whole run");
   }
   std::vector<std::string> names;
   for (const MeasureKind& kind : measure_kinds()) names.emplace_back(kind.name);
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     return wrong(gate.text, fmt::format("there is no measure '{}'", name),
-                 "near: " + near(name, names) + "; all of them: docs/format/measures.md");
+                 base::did_you_mean(name, names, 3) + "all of them: llmprof report --explain list");
   }
   return {};
 }
@@ -154,6 +141,8 @@ std::string warning_of(const std::string& measure, const Side& before, const Sid
 }
 
 }  // namespace
+
+std::span<const std::string_view> gate_scopes() { return kScopes; }
 
 Result<std::vector<Gate>> parse_gates(std::string_view text) {
   std::vector<Gate> gates;

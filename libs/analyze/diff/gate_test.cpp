@@ -44,8 +44,8 @@ TEST(Gate, MistakesNameWhatIsNear) {
     const Result<std::vector<Gate>> gates = parse_gates(text);
     return gates ? std::string("none") : gates.error().message + " | " + gates.error().hint;
   };
-  EXPECT_NE(error("decode.tpot_50 < 1ms").find("near: tpot_p50"), std::string::npos);
-  EXPECT_NE(error("decod.tpot_p50 < 1ms").find("near: decode"), std::string::npos);
+  EXPECT_NE(error("decode.tpot_50 < 1ms").find("did you mean tpot_p50"), std::string::npos);
+  EXPECT_NE(error("decod.tpot_p50 < 1ms").find("did you mean decode?"), std::string::npos);
   EXPECT_NE(error("decode.tpot_p50 < 5GB").find("it is in s"), std::string::npos);
   EXPECT_NE(error("decode.tpot_p50 < 3%").find("has a sign"), std::string::npos);
   EXPECT_NE(error("decode.tpot_p50 = 3").find("no <, <=, > or >="), std::string::npos);

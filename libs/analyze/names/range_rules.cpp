@@ -4,14 +4,7 @@
 
 #include "analyze/names/ranges.h"
 #include "base/file.h"
-
-// The parser asserts, or with clang assumes, what malformed files do not hold, and then reports them as it should.
-#pragma push_macro("NDEBUG")
-#undef NDEBUG
-#define TOML_ASSERT(expression) static_cast<void>(0)
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-#pragma pop_macro("NDEBUG")
+#include "base/toml.h"
 
 namespace llmprof::analyze {
 namespace {
@@ -58,20 +51,10 @@ Result<RangePattern> parse_rule(const toml::node& node, const std::string& file)
 }  // namespace
 
 Result<RangeRules> parse_range_rules(std::string_view text, const std::string& file) {
-  // The parser has no defined way with some letters outside of quotes.
-  if (const auto other = std::ranges::find_if(text, [](char c) { return static_cast<signed char>(c) < 0; });
-      other != text.end()) {
-    const auto line = 1 + std::count(text.begin(), other, '\n');
-    return wrong(file, fmt::format("line {}: a letter that is not ASCII", line), "* stands for any text in a name");
-  }
-  const toml::parse_result parsed = toml::parse(text, std::string_view(file));
-  if (!parsed) {
-    const auto& at = parsed.error().source().begin;
-    return wrong(file, fmt::format("line {}: {}", at.line, parsed.error().description()), "");
-  }
+  LLMPROF_LET(const toml::table parsed, base::parse_toml(text, file));
   RangeRules out{.rules = {}, .file = file};
-  const toml::node_view section = parsed.table()["ranges"];
-  if (!section) return RangeRules{};
+  const toml::node_view section = parsed["ranges"];
+  if (!section || (section.is_table() && !section["rules"])) return RangeRules{};  // options of the verb `ranges`
   const toml::array* rules = section["rules"].as_array();
   if (rules == nullptr) return wrong(file, "[ranges] has no array 'rules'", "llmprof ranges RUN --rules prints one");
   for (const toml::node& node : *rules) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/strings.h"
+#include "base/suggest.h"
 
 namespace llmprof::bench {
 
@@ -138,8 +138,6 @@ Result<void> check_implementation(const std::vector<Point>& points, const Varian
                known.empty() ? "" : "there are " + known);
 }
 
-constexpr std::size_t kLongest = 64;
-
 }  // namespace
 
 std::string_view cache_name(Cache cache) { return cache == Cache::kCold ? "cold" : "hot"; }
@@ -174,7 +172,7 @@ Result<std::vector<const Operator*>> chosen_operators(const std::vector<std::str
       std::vector<std::string_view> known;
       for (const Operator* other : operators()) known.push_back(other->name);
       return usage(fmt::format("there is no operator '{}'", name),
-                   nearest(name, known) + "llmprof bench --list shows them all");
+                   base::did_you_mean(name, known) + "llmprof bench --list shows them all");
     }
     add(op);
   }
@@ -254,20 +252,6 @@ Result<std::vector<Point>> plan_sweep(const SweepRequest& request) {
     if (operators.size() == 1) LLMPROF_TRY(check_possible(points, begin));
   }
   return with_variants(points, request.variants, request.device);
-}
-
-std::string nearest(std::string_view typed, std::span<const std::string_view> known) {
-  if (typed.empty() || typed.size() > kLongest) return "";
-  std::string_view best;
-  std::size_t least = std::max<std::size_t>(typed.size() / 3, 1) + 1;
-  for (const std::string_view name : known) {
-    const std::size_t apart = name.starts_with(typed) ? 0 : base::edits(typed, name);
-    if (apart < least) {
-      least = apart;
-      best = name;
-    }
-  }
-  return best.empty() ? "" : fmt::format("did you mean {}? ", best);
 }
 
 }  // namespace llmprof::bench

@@ -62,9 +62,4 @@ Point make_point(const Operator& op, Type type, const std::vector<std::pair<std:
 // Every point in each variant; equal ones once, their names joined.
 Result<std::vector<Point>> with_variants(const std::vector<Point>& points, const Variants& variants, DeviceKind device);
 
-// What somebody may have meant who typed a name that does not exist.
-
-// "did you mean gemm? " or, when nothing is near, "".
-std::string nearest(std::string_view typed, std::span<const std::string_view> known);
-
 }  // namespace llmprof::bench

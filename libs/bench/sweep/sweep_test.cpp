@@ -107,12 +107,5 @@ TEST(Sweep, AllOperatorsByOneWord) {
   EXPECT_EQ(all->size(), operators().size());
 }
 
-TEST(Nearest, FindsTyposAndBeginnings) {
-  const std::vector<std::string_view> names{"gemm", "rmsnorm", "layernorm"};
-  EXPECT_EQ(nearest("gem", names), "did you mean gemm? ");
-  EXPECT_EQ(nearest("rms", names), "did you mean rmsnorm? ");
-  EXPECT_EQ(nearest("convolution", names), "");
-}
-
 }  // namespace
 }  // namespace llmprof::bench

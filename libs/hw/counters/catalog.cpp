@@ -12,6 +12,7 @@
 #include "base/errors.h"
 #include "base/json.h"
 #include "base/strings.h"
+#include "base/suggest.h"
 
 namespace llmprof::hw_counters {
 
@@ -91,21 +92,13 @@ std::string set_names() {
 }
 
 Error unknown(const std::string& word) {
-  std::string nearest;
-  std::size_t fewest = word.size() / 3 + 1;
-  const auto consider = [&](const std::string& name) {
-    if (const std::size_t edits = base::edits(word, name); edits < fewest) {
-      fewest = edits;
-      nearest = name;
-    }
-  };
-  for (const Set& set : sets()) consider(set.name);
-  for (const Counter& counter : catalog()) consider(counter.name);
-  const std::string meant = nearest.empty() ? "" : fmt::format("Did you mean {}? ", nearest);
+  std::vector<std::string_view> known;
+  for (const Set& set : sets()) known.push_back(set.name);
+  for (const Counter& counter : catalog()) known.push_back(counter.name);
   return {ErrorCode::kUsage, fmt::format("there is no counter or set of counters `{}`", word),
           fmt::format("{}Sets are {}; `llmprof counters` lists the counters. Metrics of the chip are accepted by their "
                       "own names, such as dram__bytes_read.sum.",
-                      meant, set_names())};
+                      base::did_you_mean(word, known), set_names())};
 }
 
 Result<void> take(Selection& selection, const std::string& word) {

@@ -119,7 +119,7 @@ TEST(CounterCatalog, AnImpossiblePercentageIsNone) {
 TEST(CounterCatalog, AWordThatIsNothingGetsAHint) {
   const Result<Selection> misspelt = select("light,dram_read_byte");
   ASSERT_FALSE(misspelt);
-  EXPECT_NE(misspelt.error().hint.find("Did you mean dram_read_bytes?"), std::string::npos) << misspelt.error().hint;
+  EXPECT_NE(misspelt.error().hint.find("did you mean dram_read_bytes?"), std::string::npos) << misspelt.error().hint;
   EXPECT_FALSE(select(""));
   EXPECT_FALSE(select(" , "));
   const Result<Selection> bare = select("dram__bytes_read");

@@ -14,6 +14,8 @@ namespace llmprof::importers {
 
 // "118.64 W", "99 %", "P0", "0x4"; nullopt: [N/A], [Not Supported], -, empty, or no number.
 std::optional<double> cell_number(std::string_view cell);
+// "2026-11-17T15:50:17.123Z" in ns since 1970.
+std::optional<std::int64_t> utc_time_ns(std::string_view text);
 // Times without a zone are taken as those of this machine's zone (tzset was called before). ns since 1970.
 std::optional<std::int64_t> local_time_ns(std::string_view date, std::string_view time_of_day);
 

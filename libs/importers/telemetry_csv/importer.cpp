@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <ctime>
 #include <span>
@@ -20,7 +21,7 @@ namespace {
 enum class ColumnRole : std::uint8_t {
   kIgnored,
   kMetric,
-  kTime,       // seconds since 1970
+  kTime,       // 2026-11-15T02:00:52.123Z, or seconds since 1970, as older versions wrote
   kLocalTime,  // 2026/11/15 02:00:52.123
   kDate,       // 20261115
   kTimeOfDay,  // 02:00:52
@@ -173,6 +174,7 @@ class TableReader {
     for (std::size_t i = 0; i < cells.size(); ++i) {
       const ColumnRole role = columns_[i].role;
       if (role == ColumnRole::kTime) {
+        if (cells[i].find('T') != std::string_view::npos) return utc_time_ns(cells[i]);
         const auto seconds = cell_number(cells[i]);
         if (!seconds || *seconds < 0 || *seconds > 7e9) return std::nullopt;
         return std::llround(*seconds * 1e6) * 1000;  // written in milliseconds; a double holds microseconds
@@ -235,22 +237,41 @@ std::optional<double> cell_number(std::string_view cell) {
   return std::nullopt;
 }
 
+namespace {
+
+// ".123" in ns; "" is 0.
+std::optional<std::int64_t> fraction_in_ns(std::string_view text) {
+  if (text.empty()) return 0;
+  if (text[0] != '.' || text.size() > 10) return std::nullopt;
+  std::int64_t ns = 0, unit = 100'000'000;
+  for (const char digit : text.substr(1)) {
+    if (!base::is_digit(digit)) return std::nullopt;
+    ns += (digit - '0') * unit;
+    unit /= 10;
+  }
+  return ns;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> utc_time_ns(std::string_view text) {
+  if (text.size() < 20 || text[4] != '-' || text[7] != '-' || text[10] != 'T' || !text.ends_with('Z'))
+    return std::nullopt;
+  const auto day = date_of(text.substr(0, 4), text.substr(5, 2), text.substr(8, 2));
+  const auto second = second_of_day(text.substr(11, 8));
+  const auto fraction = fraction_in_ns(text.substr(19, text.size() - 20));
+  if (!day || !day->ok() || !second || !fraction) return std::nullopt;
+  const std::int64_t days = std::chrono::sys_days(*day).time_since_epoch().count();
+  return (days * 86'400 + *second) * 1'000'000'000 + *fraction;
+}
+
 std::optional<std::int64_t> local_time_ns(std::string_view date, std::string_view time_of_day) {
   const bool plain = date.size() == 8;  // 20261115, else 2026/11/15
   if (!plain && (date.size() != 10 || date[4] != '/' || date[7] != '/')) return std::nullopt;
   const auto day = date_of(date.substr(0, 4), date.substr(plain ? 4 : 5, 2), date.substr(plain ? 6 : 8, 2));
   const auto second = second_of_day(time_of_day.substr(0, 8));
-  if (!day || !second) return std::nullopt;
-  std::int64_t fraction_ns = 0;
-  if (time_of_day.size() > 8) {
-    if (time_of_day[8] != '.' || time_of_day.size() > 18) return std::nullopt;
-    std::int64_t unit = 100'000'000;
-    for (const char digit : time_of_day.substr(9)) {
-      if (!base::is_digit(digit)) return std::nullopt;
-      fraction_ns += (digit - '0') * unit;
-      unit /= 10;
-    }
-  }
+  const auto fraction_ns = fraction_in_ns(time_of_day.substr(std::min<std::size_t>(time_of_day.size(), 8)));
+  if (!day || !second || !fraction_ns) return std::nullopt;
   std::tm parts{};
   parts.tm_year = static_cast<int>(day->year()) - 1900;
   parts.tm_mon = static_cast<int>(static_cast<unsigned>(day->month())) - 1;
@@ -260,7 +281,7 @@ std::optional<std::int64_t> local_time_ns(std::string_view date, std::string_vie
   parts.tm_isdst = -1;
   const std::time_t seconds = std::mktime(&parts);
   if (seconds == -1) return std::nullopt;
-  return static_cast<std::int64_t>(seconds) * 1'000'000'000 + fraction_ns;
+  return static_cast<std::int64_t>(seconds) * 1'000'000'000 + *fraction_ns;
 }
 
 std::optional<trace::Id> DeviceReadings::device(const Known& known) {

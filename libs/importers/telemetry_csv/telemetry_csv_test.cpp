@@ -7,8 +7,8 @@
 
 #include "importers/importer.h"
 #include "importers/input.h"
-#include "importers/testing_sink.h"
 #include "importers/telemetry_csv/device_readings.h"
+#include "importers/testing_sink.h"
 
 namespace llmprof::importers {
 namespace {
@@ -165,6 +165,10 @@ TEST(TelemetryCells, numbersWithTheirUnits) {
   EXPECT_EQ(cell_number("1e400"), std::nullopt);
   EXPECT_EQ(cell_number("3 GiB"), std::nullopt);  // a unit that is not expected is no number
   EXPECT_EQ(local_time_ns("2026/02/30", "00:00"), std::nullopt);
+  EXPECT_EQ(utc_time_ns("2023-11-14T22:13:20.250Z"), 1'700'000'000'250'000'000);
+  EXPECT_EQ(utc_time_ns("1970-01-01T00:00:01Z"), 1'000'000'000);
+  for (const char* wrong : {"", "T", "2023-02-30T00:00:00Z", "2023-11-14T22:13:20", "2023-11-14T22:13:20.xZ"})
+    EXPECT_EQ(utc_time_ns(wrong), std::nullopt) << wrong;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/human.h"
+#include "base/suggest.h"
 #include "base/text_table.h"
 #include "model/checkpoint/gguf.h"
 #include "model/checkpoint/tensor_list.h"
@@ -171,14 +172,32 @@ Result<OpenedModel> open_built_in(const ZooEntry& entry) {
 
 Error not_found(const std::string& name) {
   const std::string shown = base::shorten(base::printable(name), 80);
-  std::string hint;
-  for (const std::string& near : suggest(name)) hint += (hint.empty() ? "did you mean " : ", ") + near;
-  if (!hint.empty()) hint += "? ";
+  std::string hint = base::did_you_mean(suggest(name));
   hint += fmt::format(
       "Nothing is fetched: download its config.json, or give a folder or a .gguf file (looked for a copy in {})",
       hub_cache_folder());
   return Error{ErrorCode::kNotFound,
                fmt::format("{}: not a built-in name, a file, or a model in the local Hugging Face cache", shown), hint};
+}
+
+// A name that is not spelled as we do: "llama 3.2 1b instruct". An id of the hub is somebody's own model: exact or not
+// at all.
+Result<OpenedModel> open_alike(const std::string& typed) {
+  if (typed.find('/') != std::string::npos || typed.find(".gguf") != std::string::npos) return not_found(typed);
+  const std::vector<const ZooEntry*> alike = match_in_zoo(typed);
+  if (alike.empty()) return not_found(typed);
+  if (alike.size() > 1) {
+    std::string names;
+    constexpr std::size_t kShown = 8;
+    for (std::size_t i = 0; i < std::min(alike.size(), kShown); ++i) names += (i == 0 ? "" : ", ") + alike[i]->name;
+    if (alike.size() > kShown) names += fmt::format(" and {} more", alike.size() - kShown);
+    return Error{ErrorCode::kNotFound,
+                 fmt::format("{} fits several built-in models: {}", base::printable(typed), names),
+                 "give one of these names; llmprof model --list has all"};
+  }
+  LLMPROF_LET(OpenedModel model, open_built_in(*alike.front()));
+  model.notes.push_back(fmt::format("{} was taken as {}", base::printable(typed), alike.front()->name));
+  return model;
 }
 
 bool is_word(std::string_view text) {
@@ -215,7 +234,7 @@ Result<OpenedModel> open_model(const std::string& name_or_path) {
   if (base::is_directory(name_or_path)) return open_folder(name_or_path);
   if (exists) return open_file(name_or_path);
   if (const auto snapshot = find_in_hub_cache(name_or_path)) return open_folder(*snapshot);
-  return not_found(name_or_path);
+  return open_alike(name_or_path);
 }
 
 bool looks_like_hub_id(std::string_view name) {

@@ -8,6 +8,7 @@
 #include "base/asset.h"
 #include "base/json.h"
 #include "base/strings.h"
+#include "base/suggest.h"
 
 namespace llmprof::model {
 
@@ -56,10 +57,11 @@ bool is_called(const ZooEntry& entry, const std::string& key) {
   return key_of(entry.name) == key || std::ranges::any_of(entry.aliases, same);
 }
 
-// 0: what was typed is how the name begins.
-std::size_t distance(const std::string& typed, const ZooEntry& entry) {
-  const std::string key = key_of(entry.name);
-  return key.starts_with(typed) ? 0 : base::edits(typed, key);
+bool holds(const ZooEntry& entry, const std::string& key) {
+  const auto inside = [&](std::string_view id) {
+    return base::contains(base::name_key(without_organisation(id)), key);
+  };
+  return inside(entry.name) || std::ranges::any_of(entry.aliases, inside);
 }
 
 }  // namespace
@@ -78,21 +80,30 @@ const ZooEntry* find_in_zoo(std::string_view name) {
   return nullptr;
 }
 
+std::vector<const ZooEntry*> match_in_zoo(std::string_view typed) {
+  std::string key = base::name_key(typed);
+  std::vector<const ZooEntry*> found;
+  const auto search = [&] {
+    for (const ZooEntry& entry : zoo()) {
+      if (!key.empty() && holds(entry, key)) found.push_back(&entry);
+    }
+  };
+  search();
+  for (const std::string_view ending : {"instruct", "chat", "it", "base", "hf"}) {
+    if (!found.empty() || !key.ends_with(ending)) continue;
+    key.resize(key.size() - ending.size());
+    for (const ZooEntry& entry : zoo()) {
+      if (is_called(entry, key)) return {&entry};
+    }
+    search();
+  }
+  return found;
+}
+
 std::vector<std::string> suggest(std::string_view name) {
-  const std::string typed = key_of(without_organisation(name));
-  if (typed.empty() || name.size() > kLongestName) return {};
-  const std::size_t far = std::max<std::size_t>(1, typed.size() / 3);
-  std::vector<std::pair<std::size_t, std::string>> near;
-  for (const ZooEntry& entry : zoo()) {
-    const std::size_t apart = distance(typed, entry);
-    if (apart <= far) near.emplace_back(apart, entry.name);
-  }
-  std::ranges::stable_sort(near, {}, &std::pair<std::size_t, std::string>::first);
-  std::vector<std::string> names;
-  for (const auto& [apart, found] : near) {
-    if (names.size() < kSuggestions) names.push_back(found);
-  }
-  return names;
+  std::vector<std::string_view> known;
+  for (const ZooEntry& entry : zoo()) known.push_back(entry.name);
+  return base::near_names(without_organisation(name), known, kSuggestions);
 }
 
 Result<Config> config_of(const ZooEntry& entry) {

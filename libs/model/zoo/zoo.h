@@ -27,6 +27,10 @@ const std::vector<ZooEntry>& zoo();
 // "meta-llama/Llama-3.2-1B-Instruct". nullptr if unknown.
 const ZooEntry* find_in_zoo(std::string_view name);
 
+// Those whose name or an alias contains what was typed, without case and punctuation; endings that do not change the
+// architecture ("-instruct", "-chat", "-it", "-base", "-hf") may be missing in them. For names that people type.
+std::vector<const ZooEntry*> match_in_zoo(std::string_view typed);
+
 // Names that were perhaps meant, nearest first; few, perhaps none.
 std::vector<std::string> suggest(std::string_view name);
 

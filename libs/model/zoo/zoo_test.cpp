@@ -1,5 +1,6 @@
 #include "model/zoo/zoo.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -86,6 +87,21 @@ TEST(Zoo, OtherNamesAreUnknown) {
     EXPECT_EQ(find_in_zoo(name), nullptr) << name;
   }
   EXPECT_EQ(find_in_zoo(std::string(1 << 20, 'a')), nullptr);
+}
+
+TEST(Match, LooselyWrittenNames) {
+  const auto only = [](const char* typed) {
+    const std::vector<const ZooEntry*> found = match_in_zoo(typed);
+    return found.size() == 1 ? found.front()->name : fmt::format("{} models", found.size());
+  };
+  EXPECT_EQ(only("llama 3.2 1b"), "llama-3.2-1b");
+  EXPECT_EQ(only("llama-3.2-1B-Instruct"), "llama-3.2-1b");
+  EXPECT_EQ(only("Llama3.2 1B chat"), "llama-3.2-1b");
+  EXPECT_EQ(only("3.2-1b"), "llama-3.2-1b");
+  EXPECT_EQ(only("qwen3-8b-base"), "qwen3-8b");
+  EXPECT_EQ(only("llama-3.2-1b-my-finetune"), "0 models");
+  EXPECT_EQ(only(""), "0 models");
+  EXPECT_GT(match_in_zoo("llama").size(), 5u);
 }
 
 TEST(Suggest, NearNamesFirst) {
