@@ -104,7 +104,9 @@ Result<std::string> make_report(const Arguments& arguments) {
   if (arguments.positionals.empty() && arguments.given("--explain")) return explanation(arguments, nullptr);
   if (arguments.given("--html")) return write_html(arguments);
   const base::Progress progress = progress_line();
-  LLMPROF_LET(const RunArgument given, run_argument(arguments, is_part));
+  // A run may be called like a part: then the run is meant.
+  LLMPROF_LET(const RunArgument given,
+              run_argument(arguments, [](const std::string& word) { return is_part(word) && !is_run(word); }));
   LLMPROF_LET(trace::Run run, record::open_run(given.run, progress));
   LLMPROF_LET(analyze::BenchResults bench, analyze::bench_results(run));
   if ((!bench.points.empty() || run.info().source == "bench") && !arguments.on("--json")) {

@@ -108,7 +108,7 @@ TEST(Config, TablesOfVerbs) {
   EXPECT_NE(hint("[test]\njson = 1\n").find("json = true or false"), std::string::npos);
   EXPECT_NE(hint("[test]\noutput = true\n").find("wrong kind"), std::string::npos);
   EXPECT_NE(hint("[test]\noutput = ['a']\n").find("wrong kind"), std::string::npos);
-  EXPECT_NE(hint("top = 3\n").find("no verb"), std::string::npos);
+  EXPECT_NE(hint("limit = 3\n").find("no verb"), std::string::npos);
   EXPECT_NE(hint("report = 3\n").find("no table"), std::string::npos);
   EXPECT_NE(hint("[test\n").find("line 1"), std::string::npos);
   EXPECT_NE(hint("[test]\noutput = 'x'\n", Whose::kFolder).find("not taken from the file of a folder"),

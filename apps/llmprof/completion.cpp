@@ -17,6 +17,7 @@
 #include "model/zoo/zoo.h"
 #include "pictures/plots.h"
 #include "report/explain.h"
+#include "report/page.h"
 #include "verb.h"
 
 namespace llmprof::app {
@@ -111,6 +112,11 @@ std::string kind_of(const Verb& verb, const Positional& positional) {
   if (verb.name == "counters") return "counters";
   if (positional.name.starts_with("RUN")) return "runs";
   if (positional.name == "PICTURE") return "pictures";
+  if (positional.name == "PART") {
+    std::string names;
+    for (const report::ReportPart& part : report::report_parts()) names += " " + std::string(part.name);
+    return "words" + names;
+  }
   if (positional.name == "MODEL") return "models files";
   if (positional.name == "OPERATOR") return "operators";
   if (positional.name == "SHELL") return "words bash zsh fish";

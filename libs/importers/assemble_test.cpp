@@ -409,6 +409,8 @@ TEST(AssembleTest, EveryMomentOfEveryTableIsKnown) {
       const bool duration = table.name == "process_usage" ? column.name != "ts_ns"
                             : table.name == "sample"      ? column.name == "weight_ns"
                             : table.name == "clock_sync"  ? column.name != "ts_ns"
+                            : table.name == "thread_time" ? column.name == "time_ns"
+                            : table.name == "cpu_group"   ? column.name == "throttled_ns"
                             : column.name == "cost_ns"    ? true
                                                           : table.name == "summary";
       if (column.unit != "ns" || column.type != trace::ColumnType::kInt64) continue;

@@ -40,13 +40,13 @@ std::string open_text(const std::vector<analyze::OpenRanges>& processes) {
 std::string memory_lines(const Page& page) {
   const Host& host = page.summary.host;
   if (!host.peak || host.memory.empty()) return "";
-  constexpr std::size_t kColumns = 64;
+  const std::size_t columns = std::min<std::size_t>(64, line_width() - 28);
   const std::int64_t begin = host.memory.front().ts_ns;
   const analyze::MemoryMoment& highest = host.peak->highest;
   const analyze::MemoryMoment& nearly = host.peak->nearly;
-  std::string out = fmt::format("  memory  {}  up to {}\n",
-                                sparkline(highest_in_parts(host.memory, kColumns), kColumns, page.unicode),
-                                bytes_cell(highest.rss_bytes));
+  std::string out =
+      fmt::format("  memory  {}  up to {}\n", sparkline(highest_in_parts(host.memory, columns), columns, page.unicode),
+                  bytes_cell(highest.rss_bytes));
   out += wrapped(
       fmt::format("All processes together, resident, over {}; memory they share counts for each. Highest {} after {}; "
                   "open then: {}.",

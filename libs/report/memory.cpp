@@ -15,7 +15,8 @@ using analyze::DeviceMemory;
 using analyze::MemoryPoint;
 using base::Json;
 
-constexpr std::size_t kColumns = 64;
+// Beside the name and the highest value.
+std::size_t curve_columns() { return std::min<std::size_t>(64, line_width() - 32); }
 
 std::string bytes_text(std::int64_t bytes) { return base::human_bytes(static_cast<double>(bytes)); }
 
@@ -35,7 +36,8 @@ std::string open_text(const std::vector<analyze::OpenRanges>& processes) {
 std::string curve(const Page& page, const std::vector<MemoryPoint>& points, std::string_view what,
                   std::int64_t highest) {
   return fmt::format("  {:<12}{}  up to {}\n", what,
-                     sparkline(highest_in_parts(points, kColumns), kColumns, page.unicode), bytes_text(highest));
+                     sparkline(highest_in_parts(points, curve_columns()), curve_columns(), page.unicode),
+                     bytes_text(highest));
 }
 
 std::string driver_lines(const Page& page, const DeviceMemory& device) {
@@ -133,7 +135,7 @@ std::string event_lines(const DeviceAllocator& device, bool unicode) {
   std::string out;
   if (!device.held_over_time.empty()) {
     out += fmt::format("  {:<12}{}  up to {}\n", "held",
-                       sparkline(highest_in_parts(device.held_over_time, kColumns), kColumns, unicode),
+                       sparkline(highest_in_parts(device.held_over_time, curve_columns()), curve_columns(), unicode),
                        bytes_text(*device.held_peak_bytes));
   }
   std::string text = fmt::format("Of {}, at most {} were in use at the same time, {} after the first event",

@@ -133,7 +133,7 @@ std::string stage_rows(const Page& page, const Style& style, const TableText& ta
 
 // Of a run without stages: its kernels, else its functions, else what another tool added up.
 std::string first_rows(const Page& page, const Style& style, const TableText& tables) {
-  for (const char* path : {"kernels[]", "top_functions[]", "gemms[]#time", "totals[]"}) {
+  for (const char* path : {"kernels[]", "top_functions[]#screen", "gemms[]#time", "totals[]"}) {
     const Json& rows = value_at(tables.report(), path);
     if (rows.is_array() && !rows.empty()) return style.heading(tables.title(path)) + tables.rows(path, rows, kRows);
   }

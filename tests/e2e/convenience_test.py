@@ -184,7 +184,8 @@ class Completion(Case):
 
     def test_runs(self):
         both = ["first.llmprof", "second.llmprof"]
-        self.assertEqual(sorted(self.complete("report", "")), both)
+        self.assertEqual(sorted(word for word in self.complete("report", "") if word.endswith(".llmprof")), both)
+        self.assertEqual(self.complete("report", "first.llmprof", "kern"), ["kernels"])
         self.assertEqual(self.complete("view", "fi"), ["first.llmprof"])
         self.assertEqual(self.complete("report", "run", "--against", "se"), ["second.llmprof"])
         self.assertEqual(self.complete("report", "fol"), ["folder"])  # on the way to one

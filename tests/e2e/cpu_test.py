@@ -55,7 +55,7 @@ class Cpu(Case):
         self.assertIn("compute", names)
         waits = {wait["state"]: wait for wait in report["host"]["thread_states"]}
         self.assertGreater(waits["run queue"]["share"], 0.2)
-        text = self.llmprof("report", "run").stdout
+        text = self.llmprof("report", "run", "--full").stdout
         self.assertIn("Thread time by state", text)
         self.assertIn("run queue", text)
 
@@ -116,7 +116,7 @@ class Cpu(Case):
         self.assertGreater(digest["native_ns"], digest["self_ns"] // 2)
         self.assertNotEqual(digest["native"], "")
         self.assertLessEqual(sum(f["self_ns"] for f in report["python_functions"]), report["stacks"]["sampled_ns"])
-        self.assertIn("Python functions", self.llmprof("report", "run").stdout)
+        self.assertIn("Python functions", self.llmprof("report", "run", "--full").stdout)
 
 
 class Running(Case):

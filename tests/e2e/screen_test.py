@@ -90,14 +90,14 @@ class Screen(Case):
 
     def test_a_recording_ends_with_the_screen(self):
         environment = {k: v for k, v in self.environment.items() if k != "LLMPROF_NO_REPORT"}
-        done = self.record("run", WORKLOAD, "infer", "--preset", "tiny", "--new-tokens", "8", env=environment)
+        done = self.record("run", WORKLOAD, "infer", "--prompt", "32", "--new", "8", env=environment)
         self.assertIn("Stages", done.stderr)
         self.assertIn("exit status 0", done.stderr)
         self.assertIn("Next: llmprof report run.llmprof", done.stderr)
         self.assertNotIn("Stages", done.stdout)
         shown = self.llmprof("report", "run.llmprof").stdout
         self.assertIn(shown.split("Recording cost")[0].strip(), done.stderr)
-        quiet = self.record("quiet", WORKLOAD, "infer", "--preset", "tiny", "--new-tokens", "8", options=("--no-peaks", "--no-report"), env=environment)
+        quiet = self.record("quiet", WORKLOAD, "infer", "--prompt", "32", "--new", "8", options=("--no-peaks", "--no-report"), env=environment)
         self.assertNotIn("Stages", quiet.stderr)
 
     def test_a_program_that_fails_says_so(self):

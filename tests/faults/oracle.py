@@ -237,7 +237,10 @@ class FaultCase(Case):
                 shown[loss["name"]] = shown.get(loss["name"], 0) + loss["count"]
             self.assertEqual(shown, expected)
         if set(expected) - set(FROM_OUTSIDE):
-            for verb in ("report", "check"):
-                text = self.llmprof(verb, recording.path).stdout
+            for words in (("report", recording.path, "losses"), ("check", recording.path)):
+                text = self.llmprof(*words).stdout
                 for name in expected:
-                    self.assertIn(name, text, verb)
+                    self.assertIn(name, text, words)
+            screen = " ".join(self.llmprof("report", recording.path).stdout.split())
+            for name in expected:
+                self.assertIn(name.replace("_", " "), screen)

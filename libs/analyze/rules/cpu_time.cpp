@@ -220,7 +220,7 @@ RuleResult check(const RuleInput& run) {
   const std::string fewer = fewer_threads(host, use.cpus);
   out.lever = "fewer threads";
   out.advice = {
-      fmt::format("Start fewer threads: {}; for small matrices 1 is often fastest<torch> "
+      fmt::format("Start fewer threads, at most one a CPU ({}); for small matrices 1 is often fastest<torch> "
                   "(torch.set_num_threads)</torch>.",
                   fewer),
       "Let waiting threads sleep: OMP_WAIT_POLICY=passive (OpenMP), KMP_BLOCKTIME=0 (Intel's OpenMP); OpenBLAS: "

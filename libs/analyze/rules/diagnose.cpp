@@ -217,7 +217,7 @@ std::string without_stages(const Summary& summary, const std::vector<Finding>& r
          "(docs/manual/annotate.md), or name the model with --model NAME so that they are inferred from its products.";
 }
 
-// "Only 3 % of the run is in steps: compilation takes 43 %, imports 14 %. ": where most of it is something else.
+// "Only 3 % of the run is in steps; compilation 43 %, imports 14 %. ": where most of it is something else.
 std::string outside_steps(const Summary& summary) {
   constexpr double kMostOfIt = 0.5, kWorthNaming = 0.1;
   constexpr std::size_t kMostNames = 3;
@@ -235,10 +235,9 @@ std::string outside_steps(const Summary& summary) {
   std::ranges::sort(others, std::greater{}, &LifePhase::share);
   std::string names;
   for (std::size_t i = 0; i < std::min(others.size(), kMostNames); ++i) {
-    names += fmt::format("{}{}{} {}", names.empty() ? "" : ", ", others[i]->label, i == 0 ? " takes" : "",
-                         whole_percent(others[i]->share));
+    names += fmt::format("{}{} {}", names.empty() ? "" : ", ", others[i]->label, whole_percent(others[i]->share));
   }
-  return fmt::format("Only {} of the run is in steps: {}. ", whole_percent(in_steps), names);
+  return fmt::format("Only {} of the run is in steps; {}. ", whole_percent(in_steps), names);
 }
 
 // Another tool's totals: no timeline, but a device, passes and bytes.

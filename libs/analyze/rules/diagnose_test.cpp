@@ -44,11 +44,11 @@ TEST(Diagnose, RanksByTimeSavedAndTellsWhatBecameOfEveryRule) {
   const Diagnosis said = diagnose(Summary{}, Facts{}, all);
   std::vector<std::string> titles;
   for (const Finding& finding : said.findings) titles.push_back(finding.title);
-  // Stages that repeat first, by ns; then load; then what has no gain; then what is open.
-  EXPECT_THAT(titles, testing::ElementsAre("Large", "Medium", "Small", "Loading", "Known", "Open", "Who knows"));
-  EXPECT_EQ(said.findings[0].severity, Severity::kHigh);    // 300 of 1000
-  EXPECT_EQ(said.findings[1].severity, Severity::kMedium);  // 50 of 1000
-  EXPECT_EQ(said.findings[2].severity, Severity::kLow);     // 30 of 1000
+  // By ns, whatever the stage; then what has no gain; then what is open.
+  EXPECT_THAT(titles, testing::ElementsAre("Loading", "Large", "Medium", "Small", "Known", "Open", "Who knows"));
+  EXPECT_EQ(said.findings[1].severity, Severity::kHigh);    // 300 of 1000; the wall time is unknown
+  EXPECT_EQ(said.findings[2].severity, Severity::kMedium);  // 50 of 1000
+  EXPECT_EQ(said.findings[3].severity, Severity::kLow);     // 30 of 1000
   EXPECT_EQ(said.findings[4].severity, Severity::kNote);
   EXPECT_EQ(said.findings[0].rule, "several");
   ASSERT_EQ(said.rules.size(), 4U);
@@ -57,6 +57,31 @@ TEST(Diagnose, RanksByTimeSavedAndTellsWhatBecameOfEveryRule) {
   EXPECT_EQ(said.rules[1].why, "0 of 3");
   EXPECT_EQ(said.rules[2].outcome, "not applicable");
   EXPECT_EQ(said.rules[3].outcome, "inconclusive");
+}
+
+TEST(Diagnose, WeighsFindingsByTheWholeRunAndPutsGuessedStagesBehind) {
+  const std::vector<const Rule*> all = {&kSeveral};
+  Summary summary;
+  summary.coverage.wall_ns = 100'000;
+  Diagnosis said = diagnose(summary, Facts{}, all);
+  for (const Finding& finding : said.findings) {
+    if (!finding.gain) continue;
+    EXPECT_DOUBLE_EQ(*finding.gain->run_share, finding.gain->ns / 100'000);
+    EXPECT_EQ(finding.severity, finding.gain->ns >= 5'000 ? Severity::kMedium
+                                : finding.gain->ns >= 100 ? Severity::kLow
+                                                          : Severity::kNote)
+        << finding.title;
+  }
+  // Where only a part was recorded, of the stages in it.
+  summary.coverage.in_stages_ns = 1000;
+  EXPECT_EQ(diagnose(summary, Facts{.windowed = true}, all).whole, "the recorded stages");
+  EXPECT_EQ(diagnose(summary, Facts{.windowed = true}, all).whole_ns, 1000);
+  // What is said of a guess comes behind what is certain, however much it would save.
+  Summary guessed;
+  guessed.stages = {stage("decode", 1000, 0)};
+  guessed.stages.front().confidence = 0.4;
+  EXPECT_NE(diagnose(guessed, Facts{}, all).findings.front().stage, "decode");
+  EXPECT_THAT(diagnose(guessed, Facts{}, all).headline, testing::HasSubstr("What looks like decode"));
 }
 
 TEST(Headline, NamesTheStageThatDominatesItsBoundAndTheLever) {
