@@ -231,8 +231,8 @@ TEST(Text, SaysWhoTookPart) {
   };
   EXPECT_THAT(text(), HasSubstr("Other; counts as idle: 2.00 us of kernels are less than 1 % of what the busiest"));
   EXPECT_THAT(text(),
-              HasSubstr("2 ranks on 2 CPUs: tensor parallel 2, data parallel 2. 2 of 4 ranks were recorded. Known "
-                        "by: --parallel tp=2."));
+              HasSubstr("2 ranks on 2 CPUs: tensor parallel 2, data parallel 2. 2 of 4 ranks were recorded. Source: "
+                        "--parallel tp=2."));
   Json json;
   to_json(page, json);  // pages show this
   EXPECT_THAT(json["job"]["sentence"].get<std::string>(),

@@ -157,15 +157,13 @@ class Explain(Analysed):
         self.assertIn("tpot_p50", self.llmprof("report", "run", "--explain", "tpot", status=1).stderr)
         self.assertIn("--explain list", self.llmprof("report", "run", "--explain", "zzzzzzzzzzzz", status=1).stderr)
 
-    def test_the_diagnosis_fits_a_screen(self):
+    def test_the_diagnosis_comes_first(self):
         lines = self.llmprof("report", "run", "--full").stdout.splitlines()
         begin = lines.index("Diagnosis")
         self.assertLess(lines.index("Coverage"), begin)
-        end = next(i for i in range(begin + 1, len(lines)) if lines[i] == "")
-        self.assertLessEqual(end, 40)
         self.assertLessEqual(max(map(len, lines)), 100)
         full = self.llmprof("report", "run", "--diagnosis").stdout
-        self.assertIn("What was looked for", full)
+        self.assertIn("Checks", full)
         self.assertNotIn("Matrix products by time", full)
         self.assertTrue(self.llmprof("report", "run", "--full", env={**self.environment, "LC_ALL": "C"}).stdout)
 

@@ -57,7 +57,7 @@ class Sampled(Case):
                          {"forward": STEPS, "backward": STEPS, "optimizer": STEPS})
         self.assertEqual({s["source"] for s in report["stages"]}, {"inferred"})
         self.assertEqual(len(report["training"][0]["steps"]), STEPS)
-        self.assertIn("told from functions on stack samples", text)
+        self.assertIn("inferred from functions on stack samples", text)
 
     def test_steps_that_samples_cannot_tell_are_not_counted(self):
         report = self.profile("run", str(STEPS), hz="20")

@@ -44,9 +44,8 @@ std::string rows_of(const std::string& stage) {
 Finding finding_of(const StageChains& chains, const Stage& stage, const ChainGroup& sum) {
   const double steps = chains.steps, of_stage = stage.at_pace_ns();
   Finding out{.stage = stage.name};
-  out.title = fmt::format("{} element-wise kernels of each {} could be {}, which would save {} of its {}",
-                          std::round(sum.kernels / steps), step_word(stage.name), std::round(sum.chains / steps),
-                          human_ns(sum.gain_ns() / steps), human_ns(of_stage / steps));
+  out.title = fmt::format("{} element-wise kernels of each {} could be {}", std::round(sum.kernels / steps),
+                          step_word(stage.name), std::round(sum.chains / steps));
   const ChainGroup& top = chains.groups.front();
   out.text = fmt::format(
       "They run one after the other, each reading what the one before wrote. Most is to gain {}: {} in {} a step.",

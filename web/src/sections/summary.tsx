@@ -12,7 +12,7 @@ export function Summary({ view }: { view: View }) {
       <LossNotice view={view} />
       {view.data.thinned && <p class="notice">{shown(view.data.thinned)}</p>}
       {diagnosis?.headline && <p class="headline">{shown(diagnosis.headline)}</p>}
-      {findings.length > 1 && <p class="lead">Ranked by the time they would save. Gains overlap: they do not add up.</p>}
+      {findings.length > 1 && <p class="lead">Ranked by what they would save of the whole run. Gains overlap: they do not add up.</p>}
       {findings.length > 0
         ? (
           <ol class="findings">
@@ -88,6 +88,7 @@ function GainLine({ gain, stage }: { gain: Gain; stage: string | null }) {
       <ShareBar share={share} />
       <span>
         <strong>{gain.upper_bound ? "saves at most" : "saves"} {timeText(gain.ns)}</strong>, {shareText(share)} of the time of {of}
+        {stage && gain.run_share != null ? `, ${shareText(gain.run_share)} of the run` : ""}
         <small>{shown(gain.how)}</small>
       </span>
     </p>
