@@ -30,7 +30,8 @@ std::string power_line(const DeviceTelemetry& device, bool unicode) {
   std::vector<std::int64_t> milliwatts;
   for (const double watts : device.power_over_time_w) milliwatts.push_back(std::llround(watts * 1e3));
   const auto [low, high] = std::minmax_element(milliwatts.begin(), milliwatts.end());
-  return fmt::format("  power  {}  {} to {} W\n", sparkline(milliwatts, milliwatts.size(), unicode),
+  constexpr std::size_t kPowerWords = 26;  // beside the curve
+  return fmt::format("  power  {}  {} to {} W\n", sparkline(milliwatts, line_width() - kPowerWords, unicode),
                      base::three_digits(static_cast<double>(*low) * 1e-3),
                      base::three_digits(static_cast<double>(*high) * 1e-3));
 }

@@ -15,7 +15,7 @@ timeout 60 "$llmprof" record -q -f --no-peaks -o "$folder/access" --counters acc
   --counters-kernels "loads_*,shared_*,local_*" --counters-budget 0 -- "$program" 40 >"$folder/access.out" 2>"$folder/access.err" ||
   echo "FAILED: record: $(tail -n 3 "$folder/access.err")"
 "$llmprof" report "$folder/access" --json >"$folder/access.json" || { echo "FAILED: report"; exit 1; }
-"$llmprof" report "$folder/access" | sed -n '/^Kernels by hardware counters/,/^$/p;/sectors\/load/,/^$/p'
+"$llmprof" report "$folder/access" --full | sed -n '/^Kernels by hardware counters/,/^$/p;/sectors\/load/,/^$/p'
 python3 - "$folder/access.json" <<'PY'
 import json, sys
 report = json.load(open(sys.argv[1]))

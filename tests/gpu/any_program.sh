@@ -8,9 +8,9 @@ cd "$work" && tar xf "$bundle" && llmprof=$(echo "$work"/llmprof-*/bin/llmprof)
 for kind in "${@:-train recompute lora bert moe t5 whisper vision assisted dit}"; do
   for each in $kind; do
     "$llmprof" record --no-peaks --gpu waits -o "$each" -- python3 "$here/any_program.py" "$each" >"$out/$each.txt" 2>&1
-    "$llmprof" report "$each" >>"$out/$each.txt" 2>&1
+    "$llmprof" report "$each" --full >>"$out/$each.txt" 2>&1
     echo "== $each"
     grep '^{"program"' "$out/$each.txt" || tail -n 5 "$out/$each.txt"
-    sed -n '/^Diagnosis/,/^What was seen/p;/^Model/,/^Efficiency/p;/^Training/,/^Blocks/p;/^Idle time/,/^$/p' "$out/$each.txt"
+    sed -n '/^Diagnosis/,/^What was recorded/p;/^Model/,/^Efficiency/p;/^Training/,/^Blocks/p;/^Idle time/,/^$/p' "$out/$each.txt"
   done
 done

@@ -47,7 +47,7 @@ for part in hand nested updated threads; do
   check "$part: every kernel node has a name" is "$run" 0 "SELECT count(*) FROM graph_node WHERE kind = 'kernel' AND name IS NULL"
   # Threads make graphs that live for 160 launches, while the others keep the device busy.
   check "$part: next to no time is of unknown nodes" is "$run" true "SELECT coalesce(sum(time_ns) FILTER (name = 'nodes of an unknown graph'), 0) < $([ $part = threads ] && echo 0.5 || echo 0.02) * sum(time_ns) FROM work_sum"
-  "$llmprof" report "$run" >"$out/$part.report.txt" 2>&1
+  "$llmprof" report "$run" --full >"$out/$part.report.txt" 2>&1
   export LLMPROF_GRAPHS_AFTER_MS=0
 done
 # The nodes take 4, 8, 12 and 16 us at least, and what a launch takes is divided among them.
@@ -80,14 +80,14 @@ if [ -n "$jax_program" ] && python3 -c 'import jax' 2>jax.log; then
   python3 "$jax_program" 2>&1 | tail -n 1 | tee "$out/jax.alone.txt"
   "$llmprof" record --no-peaks -o "$out/jax" -- python3 "$jax_program" >"$out/jax.txt" 2>&1
   tail -n 3 "$out/jax.txt"
-  "$llmprof" report "$out/jax" >"$out/jax.report.txt" 2>&1
+  "$llmprof" report "$out/jax" --full >"$out/jax.report.txt" 2>&1
   rows "$out/jax" "SELECT count(*) AS launches, count(*) FILTER (nodes_recorded) AS by_node FROM graph_launch"
   rows "$out/jax" "SELECT kind, count(*), count(name) FROM graph_node GROUP BY kind"
   rows "$out/jax" "SELECT subject, text FROM note"
   check "jax: launches are recorded node by node" is "$out/jax" true "SELECT count(*) FILTER (nodes_recorded) > 0 FROM graph_launch"
   check "jax: kernel nodes have names" is "$out/jax" 0 "SELECT count(*) FROM graph_node WHERE kind = 'kernel' AND name IS NULL"
   check "jax: at most 1 % of the GPU time is of unknown nodes" is "$out/jax" true "SELECT coalesce(sum(time_ns) FILTER (name = 'nodes of an unknown graph'), 0) < 0.01 * sum(time_ns) FROM work_sum"
-  sed -n '/^What was seen/,/^Machine/p;/^Stages/,/^Efficiency/p;/^Kernels by GPU/,/^$/p' "$out/jax.report.txt"
+  sed -n '/^What was recorded/,/^Machine/p;/^Stages/,/^Efficiency/p;/^Kernels by GPU/,/^$/p' "$out/jax.report.txt"
 else
   echo "SKIP jax: no program was named, or it is not installed"
 fi

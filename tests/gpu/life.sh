@@ -8,6 +8,6 @@ export TORCHINDUCTOR_CACHE_DIR=$work/inductor  # compiled here, not found
 python3 "$here/life.py" weights.pt
 "$llmprof" record --no-peaks -o life -- python3 "$here/life.py" weights.pt 2>"$out/life.log" | tail -n 1 >"$out/life.times.json"
 "$llmprof" report life --json >"$out/life.json"
-"$llmprof" report life | sed -n '/^Life of the program/,/^Machine/p'
+"$llmprof" report life --full | sed -n '/^Life of the program/,/^Machine/p'
 tar czf "$out/life.tar.gz" --exclude derived life.llmprof
 python3 "$here/life.py" --check "$out/life.json" "$out/life.times.json"

@@ -11,9 +11,9 @@ python3 "$data" >/dev/null 2>&1
 run=(./train_gpt2cu -i train.bin -j val.bin -e d12 -b 16 -t 1024 -d 16384 -x 40 -v 1000 -m 1 -s 10000 -o log)
 "${run[@]}" | grep -E '^step' | tail -n 3
 "$llmprof" record -o plain -- "${run[@]}" 2>&1 | grep -E '^step' | tail -n 1
-"$llmprof" report plain >"$out/llmc.txt" 2>&1
+"$llmprof" report plain --full >"$out/llmc.txt" 2>&1
 "$llmprof" record --counters light --counters-range gpt2_forward --counters-range gpt2_backward_and_reduce --counters-range gpt2_update -o counted -- "${run[@]}" >"$out/llmc.counted.txt" 2>&1
-"$llmprof" report counted >>"$out/llmc.counted.txt" 2>&1
+"$llmprof" report counted --full >>"$out/llmc.counted.txt" 2>&1
 sed -n '/^Hardware counters/,/^$/p' "$out/llmc.counted.txt" | head -n 60
 if [ -n "$nsys" ]; then
   "$nsys" profile --trace cuda,nvtx -o seen --force-overwrite true "${run[@]}" | grep -E '^step' | tail -n 1

@@ -25,7 +25,7 @@ python3 "$here/model_detect.py" make model >/dev/null
 python3 "$here/model_detect.py" run model >alone.txt
 "$llmprof" record -o named -- python3 "$here/model_detect.py" run model >recorded.txt
 check "the program prints the same under record" cmp alone.txt recorded.txt
-"$llmprof" report named | tee "$keep/model_detect.txt" | head -150
+"$llmprof" report named --full | tee "$keep/model_detect.txt" | head -150
 check "the config in the folder is found by the command line" test "$(value named "r['model']['source'], 'named on the command line' in r['model']['origin']")" = "opened True"
 check "weights are counted as they were loaded" test "$(value named "'counted in float32' in (r['model']['note'] or '')")" = True
 check "one prefill of 48 tokens, 11 decode steps of 2" test "$(value named "s['prefill']['steps'], s['prefill']['tokens'], s['decode']['steps'], s['decode']['tokens']")" = "1 48 11 22"
@@ -35,6 +35,6 @@ check "FLOPs by shapes equal the analysis for every weight product" test "$(valu
 MODEL_FOLDER=model "$llmprof" record -o mapped --no-host -- python3 "$here/model_detect.py" run >recorded.txt
 check "a folder that only a variable names is found too" test "$(value mapped "r['model']['source']")" = opened
 value mapped "r['model']['origin'], r['model']['note']"
-"$llmprof" report mapped >"$keep/model_detect_mapped.txt"
+"$llmprof" report mapped --full >"$keep/model_detect_mapped.txt"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -27,7 +27,7 @@ check "the demo runs and reports" "$llmprof" demo
 python3 "$here/torch_stages.py" >alone.txt
 "$llmprof" record -o torch -- python3 "$here/torch_stages.py" >recorded.txt
 check "PyTorch on the GPU prints the same under record" cmp alone.txt recorded.txt
-"$llmprof" report torch
+"$llmprof" report torch --full
 check "17 NVTX ranges named prefill or decode" test "$(rows torch "SELECT count(*) FROM range WHERE name IN ('prefill', 'decode')")" = 17
 check "136 module ranges inside" test "$(rows torch "SELECT count(*) FROM range WHERE name LIKE 'layers.%' AND depth = 1")" = 136
 check "16 decode steps in the report" test "$("$llmprof" report torch --json | python3 -c 'import json,sys; print([s["steps"] for s in json.load(sys.stdin)["stages"] if s["name"]=="decode"][0])')" = 16
@@ -43,7 +43,7 @@ rows numpy "SELECT function, m, n, k, library FROM gemm"
 check "its two products are seen (ILP64 names)" test "$(rows numpy "SELECT count(*) FROM gemm WHERE 2*m*n*k IN (12000000, 120000)")" = 2
 
 "$llmprof" record -o cpu -- python3 -c 'import torch; print((torch.ones(64, 64) @ torch.ones(64, 64)).sum())'
-"$llmprof" report cpu
+"$llmprof" report cpu --full
 check "torch's own BLAS on the CPU is seen or its absence is said" test "$(rows cpu "SELECT (SELECT count(*) FROM gemm) + (SELECT count(*) FROM loss WHERE name = 'blas_not_hooked') > 0")" = true
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

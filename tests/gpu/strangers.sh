@@ -7,7 +7,7 @@ cd "$work" && tar xf "$bundle" && llmprof=$(echo "$work"/llmprof-*/bin/llmprof)
 for kind in gpt llama; do
   python3 "$here/train_loop.py" $kind 30 2>&1 | tail -n 1 >"$out/$kind.alone.txt"
   "$llmprof" record --no-peaks -o $kind -- python3 "$here/train_loop.py" $kind 30 >"$out/$kind.txt" 2>&1
-  "$llmprof" report $kind >"$out/$kind.report.txt" 2>&1
+  "$llmprof" report $kind --full >"$out/$kind.report.txt" 2>&1
   tar czf "$out/$kind.tar.gz" --exclude derived $kind.llmprof
   cat "$out/$kind.alone.txt" "$out/$kind.txt" | tail -n 5
   sed -n '/^Stages/,/^Efficiency/p;/^Training/,/^Blocks/p' "$out/$kind.report.txt"

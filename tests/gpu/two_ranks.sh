@@ -16,7 +16,7 @@ for kind in tp dp; do
   for said in yes ""; do
     echo "== $kind, division $([ -n "$said" ] && echo declared || echo not declared)"
     SAY_GROUPS=$said "$llmprof" record -o "$kind$said" -- python3 "$here/two_ranks.py" run "$kind" || failed=1
-    "$llmprof" report "$kind$said" >"$keep/two_ranks_$kind$said.txt"
+    "$llmprof" report "$kind$said" --full >"$keep/two_ranks_$kind$said.txt"
     sed -n '/^Machine/,/^Stages/p' "$keep/two_ranks_$kind$said.txt"
     "$llmprof" report "$kind$said" --json >"$keep/two_ranks_$kind$said.json"
     python3 "$here/two_ranks.py" check "$kind" "$keep/two_ranks_$kind$said.json" || failed=1
