@@ -133,9 +133,10 @@ std::string stage_rows(const Page& page, const Style& style, const TableText& ta
 
 // Of a run without stages: its kernels, else its functions, else what another tool added up.
 std::string first_rows(const Page& page, const Style& style, const TableText& tables) {
-  for (const char* path : {"kernels[]", "top_functions[]#screen", "gemms[]#time", "totals[]"}) {
+  for (const char* path : {"kernels[]#screen", "top_functions[]#screen", "gemms[]#time", "totals[]"}) {
     const Json& rows = value_at(tables.report(), path);
-    if (rows.is_array() && !rows.empty()) return style.heading(tables.title(path)) + tables.rows(path, rows, kRows);
+    if (rows.is_array() && !rows.empty())
+      return style.heading(tables.title(path)) + tables.rows(path, rows, kRows) + tables.notes(path);
   }
   return is_imported(page) || !page.summary.host.stacks.why.empty()
              ? ""
@@ -202,21 +203,25 @@ std::string findings_text(const Page& page, const Style& style, std::size_t most
   return out + rest_of_diagnosis(page, count);
 }
 
-// One line: what is missing, by name; the worst is said first.
+bool is_data_loss(const analyze::Loss& loss) { return loss.severity == trace::name_of(trace::Severity::kDataLoss); }
+
+// One line: what is missing, by name. Lost data is said before everything else, as it may change all of it.
 std::string lost(const Page& page, const Style& style) {
-  std::string names;
-  bool bad = false;
+  std::string names, incomplete;
   for (const analyze::Loss& loss : page.summary.losses) {
-    const bool data = loss.severity == trace::name_of(trace::Severity::kDataLoss);
     std::string name = loss.name;
     std::ranges::replace(name, '_', ' ');
-    names += fmt::format("{}{}{}", names.empty() ? "" : ", ",
-                         data ? counted(loss.count, base::singular(loss.unit)) + " " : "", name);
-    bad = bad || data;
+    if (is_data_loss(loss)) {
+      names +=
+          fmt::format("{}{} ({})", names.empty() ? "" : ", ", counted(loss.count, base::singular(loss.unit)), name);
+    } else {
+      incomplete += (incomplete.empty() ? "" : ", ") + name;
+    }
   }
-  if (names.empty()) return wrapped("Lost: nothing.");
-  const std::string line = fmt::format("{}{}: see losses.", bad ? "Lost: " : "Lost: nothing. Incomplete: ", names);
-  return bad ? style.warning(wrapped(line)) : wrapped(line);
+  if (names.empty() && incomplete.empty()) return wrapped("Lost: nothing.");
+  const std::string line = fmt::format("Lost: {}.{} See losses.", names.empty() ? "nothing" : names,
+                                       incomplete.empty() ? "" : fmt::format(" Incomplete: {}.", incomplete));
+  return names.empty() ? wrapped(line) : style.warning(wrapped(line));
 }
 
 std::string next(const Page& page, const TableText& tables) {
@@ -240,9 +245,10 @@ std::string screen_text(const Page& page, bool colour) {
   const Json report = tables_json(page);
   const TableText tables(report, flags_of(page), page.top);
   const bool staged = !page.summary.stages.empty();
-  const std::string above = what_ran(page, style) + where_time_went(page, style) +
+  const bool bad = std::ranges::any_of(page.summary.losses, is_data_loss);
+  const std::string above = what_ran(page, style) + (bad ? lost(page, style) : "") + where_time_went(page, style) +
                             (staged ? stage_rows(page, style, tables) : first_rows(page, style, tables));
-  const std::string below = "\n" + lost(page, style) + cost_line(page) + next(page, tables);
+  const std::string below = "\n" + (bad ? "" : lost(page, style)) + cost_line(page) + next(page, tables);
   // As much advice as fits: all of three findings, the first of each, then fewer of them.
   std::string findings;
   for (std::size_t most = page.findings > 0 ? page.findings : kMostFindings; most > 0; --most) {
