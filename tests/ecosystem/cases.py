@@ -40,10 +40,15 @@ def whole_life(case, run, package):
               imports[0]["evidence"] if imports else "none")
 
 
+NOTHING_SEEN = ("No BLAS call, kernel or range was seen: a program on the CPU, or one whose calls llmprof cannot see (a statically "
+                "linked BLAS")
+
+
 def unknown_model(case, run):
     model = run.report["model"]
     case.hold("the model, which nothing declares, is called unknown, with the reason",
-              model["family"] is None and bool(model["why"]) and "Model unknown:" in run.sentences)
+              model["family"] is None and bool(model["why"]) and
+              ("Model unknown:" in run.sentences or NOTHING_SEEN in run.sentences))
     case.hold("MFU, MBU and floor, which need it, are unknown in every stage",
               all(stage[key] is None for stage in run.stages.values() for key in ("mfu", "mbu", "floor_ns", "flops")))
 
@@ -234,9 +239,9 @@ def jax_decode(case):
     case.equal("what is seen of XLA's own products on a CPU: nothing, and no stage is made of it",
                (coverage["kernels"], coverage["gemms"], list(run.stages)), (0, 0, []))
     case.hold("the report says that nothing was seen, and why that may be",
-              "No BLAS call or kernel was seen: the program made none, or made them in a way llmprof cannot see (a "
-              "statically linked BLAS" in run.sentences and "Nothing can be said: no kernel and no BLAS call was recorded"
-              in run.sentences)
+              NOTHING_SEEN in run.sentences)
+    case.hold("its headline says where its time went instead", "its main thread was on a CPU" in run.report["diagnosis"]["headline"],
+              run.report["diagnosis"]["headline"])
     whole_life(case, run, "jax")
     compiled = [phase["evidence"] for phase in run.report["life"]["phases"] if phase["name"] == "compile"]
     case.hold("compilation by XLA is a phase of its life", bool(compiled) and "XLA" in compiled[0], compiled)
