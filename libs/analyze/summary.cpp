@@ -120,6 +120,10 @@ std::int64_t length_of(const std::map<std::int64_t, std::vector<Window>>& proces
   return total;
 }
 
+double fraction(std::int64_t part, std::int64_t whole) {
+  return static_cast<double>(part) / static_cast<double>(whole);
+}
+
 // Union of the step windows, per stage and over all.
 Result<void> fill_times(const trace::Run& run, std::int64_t busy_devices, Summary& summary) {
   LLMPROF_LET(const trace::Columns steps, ask_columns(run, "step_windows"));
@@ -127,23 +131,33 @@ Result<void> fill_times(const trace::Run& run, std::int64_t busy_devices, Summar
   for (std::size_t i = 0; i < steps.rows(); ++i) all.push_back({steps.values[1][i], steps.values[2][i]});
   summary.coverage.in_stages_ns = length_of(union_of(all));
   for (Stage& stage : summary.stages) {
-    std::vector<Window> windows;
+    std::vector<Window> windows, steady;
+    std::int64_t steady_busy_ns = 0;
     std::map<std::int64_t, std::vector<Window>> processes;
     for (std::size_t i = 0; i < steps.rows(); ++i) {
       if (steps.names[steps.values[0][i]] != stage.name) continue;
       windows.push_back(all[i]);
       processes[steps.values[4][i]].push_back(all[i]);
       stage.device_busy_ns += steps.values[3][i];
+      if (steps.values[5][i] != 0) continue;
+      steady.push_back(all[i]);
+      steady_busy_ns += steps.values[3][i];
     }
+    if (steady.empty()) steady = windows, steady_busy_ns = stage.device_busy_ns;
     stage.steps_ns = length_of(windows);
     stage.time_ns = length_of(union_of(std::move(windows)));
     if (processes.size() > 1 && stage.time_ns > 0)
       stage.ranks_at_once = static_cast<double>(length_of(processes)) / static_cast<double>(stage.time_ns);
     stage.idle_ns = busy_devices * stage.time_ns - stage.device_busy_ns;
     if (const std::int64_t all_ns = busy_devices * stage.time_ns; all_ns > 0)
-      stage.busy = static_cast<double>(stage.device_busy_ns) / static_cast<double>(all_ns);
+      stage.busy = fraction(stage.device_busy_ns, all_ns);
+    stage.steady_steps = static_cast<std::int64_t>(steady.size());
+    stage.steady_ns = length_of(union_of(std::move(steady)));
+    if (const std::int64_t all_ns = busy_devices * stage.steady_ns; all_ns > 0)
+      stage.steady_busy = fraction(steady_busy_ns, all_ns);
     if (summary.coverage.wall_ns > 0) {
-      stage.share = static_cast<double>(stage.time_ns) / static_cast<double>(summary.coverage.wall_ns);
+      stage.share = fraction(stage.time_ns, summary.coverage.wall_ns);
+      stage.steady_share = fraction(stage.steady_ns, summary.coverage.wall_ns);
     }
     if (stage.tokens > 0 && stage.time_ns > 0) {
       stage.tokens_per_s = static_cast<double>(stage.tokens) / (stage.at_pace_ns() * 1e-9);

@@ -90,6 +90,9 @@ struct Stage {
   std::int64_t measured_steps = 0;  // of these, slowed down by hardware counters: left out of percentiles
   std::int64_t warm_up_steps = 0, warm_up_ns = 0;  // of these, in which the program warms up: left out, too
   std::int64_t time_ns = 0;                        // union of its step windows
+  std::int64_t steady_steps = 0, steady_ns = 0;    // without the warm-up; all of them where all are
+  double steady_share = 0;                         // steady_ns of Coverage::wall_ns
+  std::optional<double> steady_busy;               // as busy, of these
   double ranks_at_once = 1;                        // that made its steps at the same time, on the mean
   std::int64_t steps_ns = 0;                  // durations of its steps, added up; more than time_ns where steps overlap
   double share = 0;                           // time_ns of Coverage::wall_ns

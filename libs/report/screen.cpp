@@ -111,6 +111,13 @@ std::string stage_notes(const Page& page) {
         std::ranges::any_of(s.stages, [](const Stage& stage) { return stage.efficiency.mbu.has_value(); }))
       out += " MBU: of " + peak_words(s.peak_bandwidth, "B/s", "", device.peak_bandwidth_source) + ".";
   }
+  std::string warm_up;
+  for (const Stage& stage : s.stages) {
+    if (stage.warm_up_steps == 0 || stage.steady_steps == stage.steps || !shown(page, stage.name)) continue;
+    warm_up += fmt::format("{}{} of {} ({})", warm_up.empty() ? " Without warm-up: " : ", ",
+                           counted(stage.warm_up_steps, "step"), stage.name, time_cell(stage.warm_up_ns));
+  }
+  if (!warm_up.empty()) out += warm_up + ".";
   const auto any = [&](auto is) { return std::ranges::any_of(s.stages, is); };
   if (any([](const Stage& stage) { return !stage.declared() && !stage.guessed(); }))
     out += " *: inferred from names or shapes.";
@@ -131,9 +138,11 @@ std::string stage_rows(const Page& page, const Style& style, const TableText& ta
   return style.heading("Stages") + tables.rows("stages[]#screen", rows, kStages) + step_rate(page) + stage_notes(page);
 }
 
-// Of a run without stages: its kernels, else its functions, else what another tool added up.
+// Of a run without stages: its kernels, else its functions (of a Python program those that somebody wrote), else what
+// another tool added up.
 std::string first_rows(const Page& page, const Style& style, const TableText& tables) {
-  for (const char* path : {"kernels[]#screen", "top_functions[]#screen", "gemms[]#time", "totals[]"}) {
+  for (const char* path :
+       {"kernels[]#screen", "python_functions[]#screen", "top_functions[]#screen", "gemms[]#time", "totals[]"}) {
     const Json& rows = value_at(tables.report(), path);
     if (rows.is_array() && !rows.empty())
       return style.heading(tables.title(path)) + tables.rows(path, rows, kRows) + tables.notes(path);
@@ -143,17 +152,14 @@ std::string first_rows(const Page& page, const Style& style, const TableText& ta
              : "\n" + wrapped("No kernel, BLAS call or stack sample was recorded.");
 }
 
-std::string finding_lines(const Page& page, std::size_t rank, const Finding& finding, bool all_advice) {
+std::string finding_lines(const Page& page, std::size_t rank, const Finding& finding) {
   constexpr std::size_t kIndent = 5;
   std::string gain = gain_text(page, finding);
   if (!gain.empty()) gain = " S" + gain.substr(1) + ".";
   std::string out = wrapped(finding.title + "." + gain, kIndent);
   out.replace(0, kIndent, fmt::format("  {}. ", rank));
   std::string advice;
-  for (const std::string& each : finding.advice) {
-    if (!advice.empty() && !all_advice) break;
-    advice += (advice.empty() ? "" : " ") + each;
-  }
+  for (const std::string& each : finding.advice) advice += (advice.empty() ? "" : " ") + each;
   return out + wrapped(advice, kIndent);
 }
 
@@ -193,13 +199,13 @@ std::string rest_of_diagnosis(const Page& page, std::size_t shown_findings) {
   return wrapped(fmt::format("{}: see diagnosis.", fmt::join(words, ", ")));
 }
 
-std::string findings_text(const Page& page, const Style& style, std::size_t most, bool all_advice) {
+std::string findings_text(const Page& page, const Style& style, std::size_t most) {
   const analyze::Diagnosis& diagnosis = page.summary.diagnosis;
   if (diagnosis.rules.empty() && diagnosis.findings.empty()) return "";
   const std::vector<const Finding*> all = found(page);
   const std::size_t count = std::min(most, all.size());
   std::string out = style.heading("What holds it back") + wrapped(diagnosis.headline);
-  for (std::size_t i = 0; i < count; ++i) out += finding_lines(page, i + 1, *all[i], all_advice);
+  for (std::size_t i = 0; i < count; ++i) out += finding_lines(page, i + 1, *all[i]);
   return out + rest_of_diagnosis(page, count);
 }
 
@@ -249,14 +255,11 @@ std::string screen_text(const Page& page, bool colour) {
   const std::string above = what_ran(page, style) + (bad ? lost(page, style) : "") + where_time_went(page, style) +
                             (staged ? stage_rows(page, style, tables) : first_rows(page, style, tables));
   const std::string below = "\n" + (bad ? "" : lost(page, style)) + cost_line(page) + next(page, tables);
-  // As much advice as fits: all of three findings, the first of each, then fewer of them.
+  // As many findings as fit with their whole advice; half of an advice is none.
   std::string findings;
   for (std::size_t most = page.findings > 0 ? page.findings : kMostFindings; most > 0; --most) {
-    for (const bool all_advice : {true, false}) {
-      findings = findings_text(page, style, most, all_advice);
-      if (page.findings > 0 || lines_in(above) + lines_in(findings) + lines_in(below) <= kScreenLines)
-        return above + findings + below;
-    }
+    findings = findings_text(page, style, most);
+    if (page.findings > 0 || lines_in(above) + lines_in(findings) + lines_in(below) <= kScreenLines) break;
   }
   return above + findings + below;
 }

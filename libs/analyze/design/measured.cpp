@@ -184,19 +184,20 @@ std::vector<DiffRow> stage_rows(const Stage& a, const Stage& b) {
 }  // namespace
 
 std::vector<DiffRow> diff(const Design& a, const Design& b) {
-  std::vector<DiffRow> rows = model_rows(a, b);
-  const auto append = [&](std::vector<DiffRow> more) { rows.insert(rows.end(), more.begin(), more.end()); };
-  append(memory_rows(a, b));
-  for (const Stage& stage : a.stages) {
-    if (const Stage* other = b.stage(stage.name)) append(stage_rows(stage, *other));
-  }
+  // What people ask first: how much faster, then whether it fits, then why.
   Rows out("speed");
   out.add("tokens/s per sequence", "tokens/s", a.speeds.tokens_per_s_per_sequence, b.speeds.tokens_per_s_per_sequence);
   out.add("tokens/s in total", "tokens/s", a.speeds.tokens_per_s, b.speeds.tokens_per_s);
   if (a.training && b.training) {
     out.add("training tokens/s", "tokens/s", a.training->tokens_per_s, b.training->tokens_per_s);
   }
-  append(std::move(out.rows));
+  std::vector<DiffRow> rows = std::move(out.rows);
+  const auto append = [&](std::vector<DiffRow> more) { rows.insert(rows.end(), more.begin(), more.end()); };
+  append(memory_rows(a, b));
+  for (const Stage& stage : a.stages) {
+    if (const Stage* other = b.stage(stage.name)) append(stage_rows(stage, *other));
+  }
+  append(model_rows(a, b));
   return rows;
 }
 

@@ -28,9 +28,9 @@ std::string times_text(double before_ns, double after_ns) {
 }
 
 std::string rate_text(double value) {
-  return value >= 1e5   ? base::human_count(value)
-         : value >= 100 ? fmt::format("{:.0f}", value)
-                        : base::three_digits(value);
+  return value >= 9999.5 ? base::human_count(value)
+         : value >= 100  ? fmt::format("{:.0f}", value)
+                         : base::three_digits(value);
 }
 
 std::string pace_text(const DiffRow& row) {

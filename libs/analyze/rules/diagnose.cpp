@@ -67,12 +67,15 @@ int rank_of(const Stage& stage) {
   return stage.name == "compile" || stage.name == "load" || stage.name == "warm-up" ? 2 : 1;
 }
 
+// What it takes apart from the warm-up, which is a phase of its own.
+std::int64_t usual_ns(const Stage& stage) { return stage.steady_ns > 0 ? stage.steady_ns : stage.time_ns; }
+
 // The longest stage of the lowest rank.
 const Stage* dominating(const Summary& summary) {
   const Stage* out = nullptr;
   for (const int rank : {0, 1, 2}) {
     for (const Stage& stage : summary.stages) {
-      if (rank_of(stage) == rank && (out == nullptr || stage.time_ns > out->time_ns)) out = &stage;
+      if (rank_of(stage) == rank && (out == nullptr || usual_ns(stage) > usual_ns(*out))) out = &stage;
     }
     if (out != nullptr && out->time_ns > 0) return out;
   }
@@ -83,12 +86,13 @@ const Stage* dominating(const Summary& summary) {
 std::string share_text(const Summary& summary, const Stage& stage) {
   std::int64_t all = 0;
   for (const Stage& other : summary.stages) {
-    if (is_steady(other.name) == is_steady(stage.name)) all += other.time_ns;
+    if (is_steady(other.name) == is_steady(stage.name)) all += usual_ns(other);
   }
-  const bool only = all == stage.time_ns;
-  if (!is_steady(stage.name)) return fmt::format("takes {} of the run", whole_percent(stage.share));
-  return only ? fmt::format("took {}", human_ns(static_cast<double>(stage.time_ns)))
-              : fmt::format("takes {} of the stages' time", whole_percent(ratio(stage.time_ns, all)));
+  const bool only = all == usual_ns(stage);
+  if (!is_steady(stage.name))
+    return fmt::format("takes {} of the run", whole_percent(stage.steady_ns > 0 ? stage.steady_share : stage.share));
+  return only ? fmt::format("took {}", human_ns(static_cast<double>(usual_ns(stage))))
+              : fmt::format("takes {} of the stages' time", whole_percent(ratio(usual_ns(stage), all)));
 }
 
 std::string bound_text(const Summary& summary, const Stage& stage) {

@@ -342,14 +342,23 @@ std::string to_text(const DesignDiffPage& page, bool colour) {
   }
   out += style.heading("Read first");
   out += shared_lines("! ", page.a.caveats, page.b.caveats) + shared_lines("- ", page.a.notes, page.b.notes);
-  Json rows = fields_json(page.rows);
-  for (std::size_t i = 0; i < page.rows.size(); ++i) {
-    const design::DiffRow& row = page.rows[i];
-    rows[i]["group"] = i > 0 && page.rows[i - 1].part == row.part ? "" : row.part;
-    rows[i]["a_text"] = value_text(row.a, row.unit), rows[i]["b_text"] = value_text(row.b, row.unit);
+  Json rows = Json::array();
+  std::string part;
+  std::int64_t same = 0;
+  for (const design::DiffRow& row : page.rows) {
+    if (row.a && row.a == row.b) {
+      ++same;
+      continue;
+    }
+    rows.push_back(fields_json(row));
+    rows.back()["group"] = part == row.part ? "" : row.part;
+    rows.back()["a_text"] = value_text(row.a, row.unit), rows.back()["b_text"] = value_text(row.b, row.unit);
+    part = row.part;
   }
   const TableText tables(rows);
   out += style.heading(tables.title(kPath) + (same_load ? ": " + load_of(page.a) : "")) + tables.rows(kPath, rows);
+  if (same > 0)
+    out += wrapped(counted(same, "row") + (same == 1 ? " is" : " are") + " the same in both: --json has them.");
   const std::string a = peaks_sentence(page.a), b = peaks_sentence(page.b);
   return out + (a == b ? wrapped(a) : wrapped("A: " + a) + wrapped("B: " + b));
 }
