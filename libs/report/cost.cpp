@@ -109,13 +109,12 @@ std::string cost_line(const Page& page) {
   } else {
     const double delay = *cost.delay_ns + cost.timing_ns.value_or(0);
     const auto wall = static_cast<double>(page.summary.coverage.wall_ns);
-    line = delay > 0 ? fmt::format("delayed the program by about {}{}, estimated", ns(delay),
-                                   wall > 0 ? fmt::format(" ({} of the run)", base::human_percent(delay / wall)) : "")
+    line = delay > 0 ? fmt::format("about {} ({}estimated)", ns(delay),
+                                   wall > 0 ? base::human_percent(delay / wall) + " of the run, " : "")
                      : "no delay of the program, as no call of it was recorded";
   }
   const std::int64_t cpu_ns = cost.writer_cpu_ns + cost.recorder_cpu_ns.value_or(0);
-  return wrapped(
-      fmt::format("Recording cost: {}; llmprof used {} of CPU time.", line, ns(static_cast<double>(cpu_ns))));
+  return wrapped(fmt::format("Recording cost: {}, CPU time {}.", line, ns(static_cast<double>(cpu_ns))));
 }
 
 std::string cost_lines(const Page& page, const Style& style) {

@@ -70,7 +70,7 @@ std::string gain_and_evidence(const Page& page, const Finding& finding) {
 
 std::string brief(const Page& page, std::size_t rank, const Finding& finding, const Style& style) {
   std::string out = title_line(rank, finding, style) + gain_and_evidence(page, finding);
-  if (!finding.advice.empty()) out += one_line("do: " + finding.advice.front(), kIndent);
+  if (!finding.advice.empty()) out += wrapped("do: " + finding.advice.front(), kIndent);
   if (!finding.next.empty()) out += wrapped("next: " + finding.next, kIndent);
   return out;
 }

@@ -91,6 +91,7 @@ namespace {
 std::string number(double value) {
   if (std::fabs(value) >= 1e6) return base::human_count(value);
   if (value == std::floor(value)) return fmt::format("{:.0f}", value);
+  if (std::fabs(value) >= 9999.5) return base::human_count(value);
   return std::fabs(value) < 0.1 ? fmt::format("{:.3g}", value) : base::three_digits(value);
 }
 

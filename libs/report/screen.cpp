@@ -99,9 +99,11 @@ std::string peak_words(const std::optional<double>& peak, const char* unit, std:
 // What the percentages are of, and what marks mean.
 std::string stage_notes(const Page& page) {
   const analyze::Summary& s = page.summary;
-  std::string out = fmt::format("run %: of {}. busy %: of the stage's time{}.",
-                                base::human_ns(static_cast<double>(s.coverage.wall_ns)),
-                                s.on_gpu ? ", with the GPU executing" : ", in BLAS calls");
+  std::string out =
+      fmt::format("busy %: of the stage's time{}.", s.on_gpu ? ", with the GPU executing" : ", in BLAS calls");
+  // Where the whole is not the time above.
+  if (s.life.time_ns() != s.coverage.wall_ns)
+    out = fmt::format("run %: of {}. {}", base::human_ns(static_cast<double>(s.coverage.wall_ns)), out);
   if (!s.devices.empty()) {
     const analyze::DeviceCard& device = s.devices.front();
     if (s.peak_flops &&
@@ -114,10 +116,10 @@ std::string stage_notes(const Page& page) {
   std::string warm_up;
   for (const Stage& stage : s.stages) {
     if (stage.warm_up_steps == 0 || stage.steady_steps == stage.steps || !shown(page, stage.name)) continue;
-    warm_up += fmt::format("{}{} of {} ({})", warm_up.empty() ? " Without warm-up: " : ", ",
-                           counted(stage.warm_up_steps, "step"), stage.name, time_cell(stage.warm_up_ns));
+    warm_up +=
+        fmt::format("{}{} {}", warm_up.empty() ? " Without warm-up (" : ", ", stage.name, time_cell(stage.warm_up_ns));
   }
-  if (!warm_up.empty()) out += warm_up + ".";
+  if (!warm_up.empty()) out += warm_up + ").";
   const auto any = [&](auto is) { return std::ranges::any_of(s.stages, is); };
   if (any([](const Stage& stage) { return !stage.declared() && !stage.guessed(); }))
     out += " *: inferred from names or shapes.";
@@ -152,7 +154,8 @@ std::string first_rows(const Page& page, const Style& style, const TableText& ta
              : "\n" + wrapped("No kernel, BLAS call or stack sample was recorded.");
 }
 
-std::string finding_lines(const Page& page, std::size_t rank, const Finding& finding) {
+// With its whole advice, or by its title alone: half of an advice misleads.
+std::string finding_lines(const Page& page, std::size_t rank, const Finding& finding, bool advised) {
   constexpr std::size_t kIndent = 5;
   std::string gain = gain_text(page, finding);
   if (!gain.empty()) gain = " S" + gain.substr(1) + ".";
@@ -160,7 +163,7 @@ std::string finding_lines(const Page& page, std::size_t rank, const Finding& fin
   out.replace(0, kIndent, fmt::format("  {}. ", rank));
   std::string advice;
   for (const std::string& each : finding.advice) advice += (advice.empty() ? "" : " ") + each;
-  return out + wrapped(advice, kIndent);
+  return advised ? out + wrapped(advice, kIndent) : out;
 }
 
 std::vector<const Finding*> found(const Page& page) {
@@ -199,13 +202,13 @@ std::string rest_of_diagnosis(const Page& page, std::size_t shown_findings) {
   return wrapped(fmt::format("{}: see diagnosis.", fmt::join(words, ", ")));
 }
 
-std::string findings_text(const Page& page, const Style& style, std::size_t most) {
+std::string findings_text(const Page& page, const Style& style, std::size_t most, std::size_t advised) {
   const analyze::Diagnosis& diagnosis = page.summary.diagnosis;
   if (diagnosis.rules.empty() && diagnosis.findings.empty()) return "";
   const std::vector<const Finding*> all = found(page);
   const std::size_t count = std::min(most, all.size());
   std::string out = style.heading("What holds it back") + wrapped(diagnosis.headline);
-  for (std::size_t i = 0; i < count; ++i) out += finding_lines(page, i + 1, *all[i]);
+  for (std::size_t i = 0; i < count; ++i) out += finding_lines(page, i + 1, *all[i], i < advised);
   return out + rest_of_diagnosis(page, count);
 }
 
@@ -230,7 +233,7 @@ std::string lost(const Page& page, const Style& style) {
   return names.empty() ? wrapped(line) : style.warning(wrapped(line));
 }
 
-std::string next(const Page& page, const TableText& tables) {
+std::string next(const Page& page, const TableText& tables, bool brief) {
   std::vector<std::string_view> parts;
   if (!page.summary.diagnosis.rules.empty()) parts.emplace_back("diagnosis");
   if (!page.summary.losses.empty()) parts.emplace_back("losses");
@@ -239,7 +242,7 @@ std::string next(const Page& page, const TableText& tables) {
   }
   const std::string first(parts.empty() ? "run" : parts.front());
   const std::string others =
-      parts.size() < 2 ? "" : fmt::format(" (or {})", fmt::join(parts.begin() + 1, parts.end(), ", "));
+      brief || parts.size() < 2 ? "" : fmt::format(" (or {})", fmt::join(parts.begin() + 1, parts.end(), ", "));
   return wrapped(fmt::format("Next: llmprof report {} {}{}, --full, --html {}.html", page.run, first, others,
                              std::filesystem::path(page.run).stem().string()));
 }
@@ -254,14 +257,23 @@ std::string screen_text(const Page& page, bool colour) {
   const bool bad = std::ranges::any_of(page.summary.losses, is_data_loss);
   const std::string above = what_ran(page, style) + (bad ? lost(page, style) : "") + where_time_went(page, style) +
                             (staged ? stage_rows(page, style, tables) : first_rows(page, style, tables));
-  const std::string below = "\n" + (bad ? "" : lost(page, style)) + cost_line(page) + next(page, tables);
-  // As many findings as fit with their whole advice; half of an advice is none.
-  std::string findings;
-  for (std::size_t most = page.findings > 0 ? page.findings : kMostFindings; most > 0; --most) {
-    findings = findings_text(page, style, most);
-    if (page.findings > 0 || lines_in(above) + lines_in(findings) + lines_in(below) <= kScreenLines) break;
+  const auto below = [&](bool brief) {
+    return "\n" + (bad ? "" : lost(page, style)) + cost_line(page) + next(page, tables, brief);
+  };
+  if (page.findings > 0) return above + findings_text(page, style, page.findings, page.findings) + below(false);
+  // As many findings as fit, and of these as many as fit with their advice; one without is the last resort.
+  for (const std::size_t least : {1, 0}) {
+    for (const bool brief : {false, true}) {
+      const std::size_t lines = lines_in(above) + lines_in(below(brief));
+      for (std::size_t most = kMostFindings; most > 0; --most) {
+        for (std::size_t advised = most + 1; advised-- > least;) {
+          const std::string findings = findings_text(page, style, most, advised);
+          if (lines + lines_in(findings) <= kScreenLines) return above + findings + below(brief);
+        }
+      }
+    }
   }
-  return above + findings + below;
+  return above + findings_text(page, style, 1, 0) + below(true);
 }
 
 }  // namespace llmprof::report

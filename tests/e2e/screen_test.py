@@ -52,8 +52,14 @@ class Screen(Case):
         shown = [f for f in found[:3] if f["title"] in flat]
         self.assertEqual(shown, found[:len(shown)])
         self.assertTrue(shown or not found)
+        whole = [all(advice in flat for advice in finding["advice"]) for finding in shown] + [False]
+        advised = shown[:whole.index(False)]
+        self.assertTrue(advised or not shown)
+        said = {advice for finding in advised for advice in finding["advice"]}
+        for finding in shown[len(advised):]:  # these have their title alone: half of an advice misleads
+            for advice in set(finding["advice"]) - said:
+                self.assertNotIn(advice, flat)
         for finding in shown:
-            self.assertIn(finding["advice"][0], flat)
             self.assertIn(f"{finding['gain']['run_share'] * 100:.1f} % of", flat)
             self.assertGreaterEqual(finding["gain"]["run_share"], 0.001)
         shares = [finding["gain"]["run_share"] for finding in found if finding["confidence"] >= 0.6]
@@ -69,6 +75,17 @@ class Screen(Case):
         for title in titles.replace("MFU %", "MFU").replace("MBU %", "MBU").split():
             self.assertIn(title, narrow)
         self.assertLessEqual(max(map(len, narrow.splitlines())), 80)
+
+    # A stage is as long as in the bar above: its warm-up is a phase of its own.
+    def test_times_of_stages_agree_with_the_bar(self):
+        run = self.sample("h200_decode")
+        report = self.report(run)
+        phases = {phase["name"]: phase for phase in report["life"]["phases"]}
+        for stage in report["stages"]:
+            self.assertGreater(stage["warm_up_steps"], 0)
+            self.assertEqual(stage["steady_steps"] + stage["warm_up_steps"], stage["steps"])
+            self.assertAlmostEqual(stage["steady_ns"], phases[stage["name"]]["time_ns"], delta=0.01 * report["coverage"]["wall_ns"])
+        self.assertIn("Without warm-up (prefill 1.33 s, decode 842 ms)", self.screen(run, 120))
 
     def test_units_scale(self):
         text = self.screen(self.sample("h200_decode"), 120, "stages")

@@ -45,7 +45,8 @@ export function keyFigures(report: Report): Figure[] {
     add("MFU", stage["mfu"], shareText, name, "model FLOPs by time, of the device's peak (Stages has the denominator)");
     add("MBU", stage["mbu"], shareText, name, "bytes that must move by time, of the device's peak bandwidth");
     const gpu = list(report["devices"])[0]?.["kind"] === "gpu";
-    add(gpu ? "GPU busy" : "Busy", stage["steady_busy"] ?? stage["busy"], shareText, name, "of this stage's time without warm-up, with at least one kernel executing");
+    add(gpu ? "GPU busy" : "Busy", stage["steady_busy"] ?? stage["busy"], shareText, name,
+      "of this stage's time, without warm-up, with at least one kernel executing");
   }
   const device = measure(report, "run.device_memory_peak");
   if (device !== null) add("GPU memory peak", device, bytesText, "", "memory in use on the device");
