@@ -44,7 +44,8 @@ enum class Blend : std::uint8_t {
   // times in proportion: 170 to 230 %).
   kUtilisation,
   // The time above the floor: time = floor + overhead. Attention: the overhead of its kernels is nearly linear along
-  // each axis, the floor is quadratic in the chunk. Left out one at a time (neighbours then lie a factor 4 apart), along
+  // each axis, the floor is quadratic in the chunk. Left out one at a time (neighbours then lie a factor 4 apart),
+  // along
   // the chunk p90 7.8 % against 13.9 % of linear times and 18 % of utilisations; along the others as linear times.
   // Logarithmic axes are worse everywhere. Without a floor these are linear times.
   kOverhead,
@@ -56,9 +57,11 @@ class Grid {
   using At = std::array<double, kMaxAxes>;
 
   // `apart`: axes whose 0 is a case of its own (no prefill, no decodes), never blended with what is above it.
-  Grid(std::size_t axes, Blend blend, std::array<bool, kMaxAxes> apart = {}) : axes_(axes), blend_(blend), apart_(apart) {}
+  Grid(std::size_t axes, Blend blend, std::array<bool, kMaxAxes> apart = {})
+      : axes_(axes), blend_(blend), apart_(apart) {}
 
   void add(std::span<const double> at, double ns);
+  void set_blend(Blend blend) { blend_ = blend; }  // before settle()
   struct Settled {
     std::int64_t duplicates = 0;  // points measured again: their mean is used
     std::int64_t impossible = 0;  // faster than the device can be: dropped

@@ -40,7 +40,8 @@ Result<std::vector<Candidate>> candidates_in(const std::string& folder) {
   std::size_t seen = 0;
   for (; entries != fs::recursive_directory_iterator(); entries.increment(error)) {
     if (error) return Error{ErrorCode::kIo, fmt::format("{}: {}", folder, error.message()), ""};
-    if (++seen > kMaxFiles) return usage_error("{} holds more than {} files: not a folder of tables", folder, kMaxFiles);
+    if (++seen > kMaxFiles)
+      return usage_error("{} holds more than {} files: not a folder of tables", folder, kMaxFiles);
     if (entries.depth() >= kMaxDepth) entries.disable_recursion_pending();
     const std::string path = entries->path().lexically_relative(folder).string();
     const TableKind* kind = is_table_name(path) ? kind_of_file(path) : nullptr;
@@ -77,7 +78,8 @@ Result<std::vector<Candidate>> choose(const std::string& folder, std::int64_t te
     if (same == chosen.end()) {
       chosen.push_back(each);
     } else if (same->tensor == each.tensor) {
-      return Error{ErrorCode::kUsage, fmt::format("{} has two tables {}: {} and {}", folder, each.kind->name, same->path, each.path),
+      return Error{ErrorCode::kUsage,
+                   fmt::format("{} has two tables {}: {} and {}", folder, each.kind->name, same->path, each.path),
                    "name the folder that holds only the tables of one model and device"};
     }
   }
@@ -131,7 +133,8 @@ std::int64_t tensor_of_path(std::string_view path) {
     const char before = at == 0 ? '/' : lower[at - 1];
     if (before >= 'a' && before <= 'z') continue;  // "http2"
     std::string_view digits = std::string_view(lower).substr(at + 2);
-    if (!digits.empty() && (digits.front() == '_' || digits.front() == '-' || digits.front() == '=')) digits.remove_prefix(1);
+    if (!digits.empty() && (digits.front() == '_' || digits.front() == '-' || digits.front() == '='))
+      digits.remove_prefix(1);
     const auto value = base::leading_number<std::int64_t>(digits);
     if (value && *value > 0 && *value <= 1 << 20) degree = *value;  // the last: the file's own name
   }

@@ -12,8 +12,8 @@
 namespace llmprof::predict {
 
 // The tables of one degree of tensor parallelism. Files are found by what their names contain, in the folder and two
-// levels below it: attention.csv, ops_tp2_dense.csv.gz, tp4/moe.csv. Names without a degree serve where no name has one.
-// A degree that is not there is an error that lists those that are.
+// levels below it: attention.csv, ops_tp2_dense.csv.gz, tp4/moe.csv. Names without a degree serve where no name has
+// one. A degree that is not there is an error that lists those that are.
 Result<OperatorTables> read_tables(const std::string& folder, std::int64_t tensor);
 
 // One CSV text; `where` names it in errors.

@@ -11,8 +11,8 @@
 namespace llmprof::predict {
 namespace {
 
-constexpr double kMostAt = 1e15;      // of any axis: beyond it, sizes times sizes stop to be numbers
-constexpr double kMostNs = 1e12;      // a call of 1000 s
+constexpr double kMostAt = 1e15;  // of any axis: beyond it, sizes times sizes stop to be numbers
+constexpr double kMostNs = 1e12;  // a call of 1000 s
 constexpr double kNsPerUs = 1000;
 constexpr std::size_t kMaxOperators = 1000;
 
@@ -31,7 +31,11 @@ std::span<const TableKind> table_kinds() {
       {"per_sequence", "layer", {"sequences"}},
       {"skew_fit", "", {"pc"}, "alpha"},
       {"all_reduce", "", {"bytes"}},
-      {"attention", "", {"prefill_chunk", "kv_prefill", "n_decode", "kv_decode"}, "time_us", Blend::kOverhead,
+      {"attention",
+       "",
+       {"prefill_chunk", "kv_prefill", "n_decode", "kv_decode"},
+       "time_us",
+       Blend::kOverhead,
        {true, false, true, false}},
       {"dense", "layer", {"tokens"}},
       {"moe", "", {"tokens", "activated_experts"}},
@@ -75,7 +79,8 @@ Result<void> OperatorTables::add(const TableKind& kind, std::string_view op, std
 Result<void> OperatorTables::add(std::string_view op, std::span<const double> at, double ns) {
   const TableKind* kind = find_table_kind(op);
   if (kind == nullptr) kind = find_table_kind("dense");
-  if (kind->axes.size() != at.size()) return corrupt_error("{} has {} axes, not {}", shown(op), kind->axes.size(), at.size());
+  if (kind->axes.size() != at.size())
+    return corrupt_error("{} has {} axes, not {}", shown(op), kind->axes.size(), at.size());
   return add(*kind, op, at, ns);
 }
 
@@ -136,7 +141,9 @@ Result<void> TableRows::row(std::span<const std::string_view> cells, std::int64_
   if (kind_.name == "skew_fit") return skew_row(cells, line);
   const std::size_t labels = kind_.label.empty() ? 0 : 1;
   const bool by_tokens = kind_.axes[0] == "bytes" && wanted_[labels] == "tokens";
-  const std::string_view op = by_tokens ? "all_reduce_tokens" : labels == 0 ? kind_.name : base::trimmed(cells[places_[0]]);
+  const std::string_view op = by_tokens     ? "all_reduce_tokens"
+                              : labels == 0 ? kind_.name
+                                            : base::trimmed(cells[places_[0]]);
   std::array<double, Grid::kMaxAxes> at{};
   for (std::size_t i = 0; i < kind_.axes.size(); ++i) {
     LLMPROF_LET(at[i], number(cells, labels + i, line));

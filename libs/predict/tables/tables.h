@@ -17,10 +17,10 @@ namespace llmprof::predict {
 
 // The tables that there can be. `dense` and `per_sequence` hold several operators, told apart by their column `layer`.
 struct TableKind {
-  std::string_view name;                 // as file names contain it
-  std::string_view label;                // the column that names the operator; "": the table is of one, named `name`
-  std::vector<std::string_view> axes;    // columns
-  std::string_view value = "time_us";    // column
+  std::string_view name;               // as file names contain it
+  std::string_view label;              // the column that names the operator; "": the table is of one, named `name`
+  std::vector<std::string_view> axes;  // columns
+  std::string_view value = "time_us";  // column
   Blend blend = Blend::kOverhead;
   std::array<bool, Grid::kMaxAxes> apart = {};
 };
