@@ -50,6 +50,8 @@ Grid::Settled Grid::settle(const FloorAt* floor) {
   points_ = std::move(kept);
   // Shares of a roof of 0 say nothing: what fits the chip has none.
   if (std::ranges::any_of(points_, [](const Point& point) { return point.floor_ns <= 0; })) blend_ = Blend::kOverhead;
+  best_ = 1;
+  for (const Point& point : points_) best_ = std::max(best_, point.floor_ns / point.ns);
   build_levels();
   return settled;
 }
@@ -147,7 +149,7 @@ Grid::Found Grid::find(std::size_t axis, std::uint32_t begin, std::uint32_t end,
 Answer Grid::answer(Found found, const Query& query) const {
   const double floor = floor_ns(query.at);
   const double ns = blend_ == Blend::kUtilisation ? floor / found.value : floor + found.value;
-  return {std::max(ns, floor), found.basis};
+  return {std::max(ns, floor / best_), found.basis};
 }
 
 Answer Grid::ask(std::span<const double> at) const {

@@ -75,7 +75,8 @@ class Grid {
   bool empty() const { return points_.empty(); }
   std::pair<double, double> range(std::size_t axis) const;  // of the measured values
 
-  // The time at a point. Never under the floor, unless measured so. Must not be empty.
+  // The time at a point. Never under the floor, or, where points are (what a cache holds comes faster, clocks rise
+  // above the data sheet's), never nearer to 0 than the best of them. Must not be empty.
   Answer ask(std::span<const double> at) const;
   // As if nothing had been measured at this value of this axis: for back-tests. nullopt: nothing else is left.
   std::optional<Answer> ask_without(std::span<const double> at, std::size_t hidden_axis) const;
@@ -122,6 +123,7 @@ class Grid {
   std::vector<Point> points_;
   std::array<Level, kMaxAxes> levels_;
   const FloorAt* floor_ = nullptr;
+  double best_ = 1;  // share of the floor that points reach
 };
 
 }  // namespace llmprof::predict

@@ -108,6 +108,14 @@ void add_last_parts(const std::vector<Op>& ops, std::vector<Part>& parts) {
 
 std::int64_t whole(double value) { return static_cast<std::int64_t>(std::llround(std::clamp(value, 0.0, 1e15))); }
 
+model::Pass pass_at(const Part& part, std::span<const double> at) {
+  if (part.rows != PartRows::kAttention) return model::decode(whole(at[0]), 1);
+  model::Pass pass;
+  if (at[0] > 0) pass.sequences.push_back({1, whole(at[0]), whole(at[0] + at[1]), 0});
+  if (at[2] > 0) pass.sequences.push_back({whole(at[2]), 1, whole(at[3]), 1});
+  return pass;
+}
+
 // Costs of work that is spread over the axes of a table.
 class PartFloor final : public FloorAt {
  public:
@@ -135,24 +143,7 @@ class PartFloor final : public FloorAt {
   }
 
   model::Costs costs_at(std::span<const double> at) const {
-    const model::Amounts amounts(pass_at(at));
-    model::Costs sum;
-    for (const Op& op : part_.ops) {
-      model::Costs costs = model::inference_cost(op, config_, amounts, {.on_chip_bytes = roof_.on_chip_bytes});
-      // A table says how many experts were active; even routing would say how many are to be expected.
-      const double expected = op.experts ? model::distinct_experts(*op.experts, amounts.rows(op.rows)) : 0;
-      if (expected > 0 && at.size() > 1) costs.weight_bytes *= at[1] / expected;
-      sum += costs;
-    }
-    return sum;
-  }
-
-  model::Pass pass_at(std::span<const double> at) const {
-    if (part_.rows != PartRows::kAttention) return model::decode(whole(at[0]), 1);
-    model::Pass pass;
-    if (at[0] > 0) pass.sequences.push_back({1, whole(at[0]), whole(at[0] + at[1]), 0});
-    if (at[2] > 0) pass.sequences.push_back({whole(at[2]), 1, whole(at[3]), 1});
-    return pass;
+    return predict::costs_at(part_, config_, roof_.on_chip_bytes, at);
   }
 
   const Part& part_;
@@ -173,6 +164,20 @@ std::vector<Part> parts_of(const model::Graph& graph) {
 
 bool is_part_name(std::string_view name) {
   return std::ranges::find(kNames, name) != kNames.end() || name == "all_reduce" || name == "all_reduce_tokens";
+}
+
+model::Costs costs_at(const Part& part, const model::Config& config, std::int64_t on_chip_bytes,
+                      std::span<const double> at) {
+  const model::Amounts amounts(pass_at(part, at));
+  model::Costs sum;
+  for (const Op& op : part.ops) {
+    model::Costs costs = model::inference_cost(op, config, amounts, {.on_chip_bytes = on_chip_bytes});
+    // A table says how many experts were active; even routing would say how many are to be expected.
+    const double expected = op.experts ? model::distinct_experts(*op.experts, amounts.rows(op.rows)) : 0;
+    if (expected > 0 && at.size() > 1) costs.weight_bytes *= at[1] / expected;
+    sum += costs;
+  }
+  return sum;
 }
 
 model::Pass pass_of(const Batch& batch) {

@@ -44,6 +44,10 @@ struct DeviceRoof {
 // The step as libs/model knows it.
 model::Pass pass_of(const Batch& batch);
 
+// FLOPs and bytes of one call of a part at a place of its table.
+model::Costs costs_at(const Part& part, const model::Config& config, std::int64_t on_chip_bytes,
+                      std::span<const double> at);
+
 // The least time of some operators together, as one call; 0: a peak is unknown.
 double floor_ns(const std::vector<model::Op>& ops, const model::Config& config, const model::Amounts& amounts,
                 const DeviceRoof& roof);

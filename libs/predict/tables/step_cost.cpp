@@ -41,6 +41,7 @@ void BasisTimes::add(Answer answer, double calls) { ns[static_cast<std::size_t>(
 struct TableStepCost::Attended {
   double chunk_tokens = 0, chunk_context = 0;  // context: before the chunk, the mean over chunks
   Decodes decodes;
+  std::int64_t contexts = 0;  // sum over the decodes
 
   explicit Attended(const Batch& batch) {
     for (const Chunk& chunk : batch.chunks) {
@@ -55,6 +56,7 @@ struct TableStepCost::Attended {
       least = std::min(least, context);
       most = std::max(most, context);
     }
+    contexts = sum;
     decodes.count = static_cast<std::int64_t>(batch.contexts.size());
     decodes.mean = static_cast<double>(sum) / static_cast<double>(decodes.count);
     decodes.least = static_cast<double>(least);
@@ -103,11 +105,14 @@ Answer TableStepCost::joint(const Entry& entry, const Attended& attended) const 
 BasisTimes TableStepCost::attention(const Entry& entry, const Attended& attended, const Batch& batch) const {
   BasisTimes times;
   if (!entry.grid) {
-    model::Pass pass;  // decodes as their mean: exact but for windows
+    model::Pass pass;
     for (const Chunk& chunk : batch.chunks) {
       pass.sequences.push_back({1, chunk.tokens, chunk.computed + chunk.tokens, 0});
     }
-    pass.sequences.push_back({attended.decodes.count, 1, std::llround(attended.decodes.mean), 1});
+    // Decodes as two groups of the same sum, which is what counts but for windows.
+    const std::int64_t count = std::max<std::int64_t>(1, attended.decodes.count), longer = attended.contexts % count;
+    pass.sequences.push_back({attended.decodes.count - longer, 1, attended.contexts / count, 1});
+    pass.sequences.push_back({longer, 1, attended.contexts / count + 1, 1});
     times.add({floor_ns(entry.part.ops, shard_, model::Amounts(pass), input_.roof), Basis::kRoof}, 1);
     return times;
   }
@@ -155,6 +160,13 @@ const BasisTimes& TableStepCost::row_sum(std::vector<BasisTimes>& cache, BasisTi
   return cache[index];
 }
 
+// What a device waits for launches, if its own work takes `device_ns`.
+double TableStepCost::launch_gaps_ns(const Batch& batch, double device_ns) const {
+  if (!input_.tables.empty() || batch.launch != Launch::kEager || batch.tokens() == 0) return 0;
+  const double kernels = input_.launch.kernels_per_layer * static_cast<double>(shard_.layers());
+  return std::max(0.0, kernels * input_.launch.launch_ns - device_ns);
+}
+
 StepTime TableStepCost::of(const Batch& batch) {
   BasisTimes times = row_sum(by_tokens_, scratch_, PartRows::kTokens, rows_in(batch));
   times += row_sum(by_sampled_, scratch_, PartRows::kSampled, batch.sampled);
@@ -165,24 +177,18 @@ StepTime TableStepCost::of(const Batch& batch) {
     for (double& ns : one.ns) ns *= static_cast<double>(entry->part.calls);
     times += one;
   }
-  const LaunchCosts& launch = input_.launch;
-  double device_ns = times.total();
-  if (input_.tables.empty() && batch.launch == Launch::kEager) {
-    const double kernels = launch.kernels_per_layer * static_cast<double>(shard_.layers());
-    const double missing_ns = kernels * launch.launch_ns - device_ns;
-    if (missing_ns > 0) times.add({missing_ns, Basis::kRoof}, 1);
-    device_ns = times.total();
-  }
+  times.add({launch_gaps_ns(batch, times.total()), Basis::kRoof}, 1);
   stands_on_ += times;
   const HostCosts& host = input_.host;
-  return {device_ns, host.per_step_ns + host.per_request_ns * static_cast<double>(batch.requests()) +
-                         host.per_new_request_ns * static_cast<double>(batch.new_requests)};
+  return {times.total(), host.per_step_ns + host.per_request_ns * static_cast<double>(batch.requests()) +
+                             host.per_new_request_ns * static_cast<double>(batch.new_requests)};
 }
 
 std::vector<OpTime> TableStepCost::explain(const Batch& batch) const {
   const Attended attended(batch);
   const model::Amounts amounts(pass_of(batch));
   std::vector<OpTime> rows;
+  double all_ns = 0;
   for (const auto& entry : entries_) {
     const Part& part = entry->part;
     BasisTimes times;
@@ -200,8 +206,11 @@ std::vector<OpTime> TableStepCost::explain(const Batch& batch) const {
     for (std::size_t i = 0; i < kBases; ++i) {
       if (times.ns[i] > 0) row.basis = static_cast<Basis>(i);  // the weakest that it stands on
     }
+    all_ns += row.ns;
     rows.push_back(std::move(row));
   }
+  const double gaps_ns = launch_gaps_ns(batch, all_ns);
+  if (gaps_ns > 0) rows.push_back({.op = "launch gaps", .calls = 1, .ns = gaps_ns, .source = input_.launch.source});
   return rows;
 }
 

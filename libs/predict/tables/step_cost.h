@@ -85,6 +85,7 @@ class TableStepCost final : public StepCost {
  public:
   // Errors: a model that cannot be split so; tables of another model or device (most of their times are impossible);
   // an operator without a table on a device without peaks.
+  // Where the device has no peaks but there are tables, the best rates in these take their place.
   static Result<std::unique_ptr<TableStepCost>> make(StepCostInput input);
   ~TableStepCost() override;
 
@@ -109,9 +110,11 @@ class TableStepCost final : public StepCost {
   Result<void> add_parts(const model::Graph& graph);
   Result<void> add_table(Entry& entry);
   Result<void> check_dropped(std::int64_t points, std::int64_t impossible) const;
+  void use_best_rates();
   void add_links();
   void note_unused();
 
+  double launch_gaps_ns(const Batch& batch, double device_ns) const;
   Answer row_answer(const Entry& entry, double rows) const;
   Answer link_answer(const Entry& entry, double rows) const;
   BasisTimes attention(const Entry& entry, const Attended& attended, const Batch& batch) const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/errors.h"
 #include "base/human.h"
@@ -70,10 +71,38 @@ Result<std::unique_ptr<TableStepCost>> TableStepCost::make(StepCostInput input) 
   std::unique_ptr<TableStepCost> cost(new TableStepCost);
   cost->input_ = std::move(input);
   cost->shard_ = std::move(shard);
+  cost->use_best_rates();
   LLMPROF_TRY(cost->add_parts(model::Graph(cost->shard_)));
   cost->add_links();
   cost->note_unused();
   return cost;
+}
+
+// Of products: what other operators move may come from a cache.
+void TableStepCost::use_best_rates() {
+  if (input_.roof.known() || input_.tables.empty()) return;
+  std::map<std::string, double> flops_per_s;
+  double bytes_per_s = 0;
+  for (const Part& part : parts_of(model::Graph(shard_))) {
+    const Grid* table = input_.tables.find(part.name);
+    if (table == nullptr || table->axes() != 1 || part.ops.front().multiply_adds == 0) continue;
+    for (const Grid::Point& point : table->all()) {
+      const model::Costs costs = costs_at(part, shard_, input_.roof.on_chip_bytes, std::span(point.at).first(1));
+      double& flops = flops_per_s[part.ops.front().arithmetic];
+      flops = std::max(flops, costs.flops / point.ns * 1e9);
+      bytes_per_s = std::max(bytes_per_s, costs.bytes() / point.ns * 1e9);
+    }
+  }
+  if (bytes_per_s <= 0) return;
+  std::vector<hw::Peak> peaks{{"bandwidth", "read", bytes_per_s, "B/s", "measured", "best of the operator tables"}};
+  for (const auto& [type, value] : flops_per_s) {
+    peaks.push_back({"flops", type, value, "FLOP/s", "measured", "best of the operator tables"});
+  }
+  input_.roof = roof_for(shard_, peaks, "", input_.roof.on_chip_bytes);
+  notes_.push_back(
+      fmt::format("the device's peaks are unknown: the best rates of the tables' products stand for them, "
+                  "{} and {}",
+                  base::human_rate(peaks.back().value, "FLOP/s"), base::human_rate(bytes_per_s, "B/s")));
 }
 
 Result<void> TableStepCost::add_parts(const model::Graph& graph) {

@@ -61,7 +61,7 @@ const TableKind* kind_of_file(std::string_view file_name) {
 Result<void> OperatorTables::add(const TableKind& kind, std::string_view op, std::span<const double> at, double ns) {
   if (!(ns > 0) || ns > kMostNs) return corrupt_error("a time of {} us cannot be one", ns / kNsPerUs);
   for (const double value : at) {
-    if (!(value >= 0) || value > kMostAt) return corrupt_error("a size of {} cannot be one", value);
+    if (!(value == 0 || value >= 1) || value > kMostAt) return corrupt_error("a size of {} cannot be one", value);
   }
   auto found = grids_.find(op);
   if (found == grids_.end()) {
