@@ -7,8 +7,9 @@
 namespace llmprof::predict {
 namespace {
 
-double quantile(std::vector<double>& sorted, double p) {
-  return sorted[static_cast<std::size_t>(p * static_cast<double>(sorted.size() - 1))];
+double quantile(const std::vector<double>& sorted, double p) {
+  const double rank = std::ceil(p * static_cast<double>(sorted.size()));
+  return sorted[static_cast<std::size_t>(std::max(1.0, rank)) - 1];
 }
 
 std::string axis_name(const Part& part, std::size_t axis) {

@@ -131,6 +131,7 @@ class PartFloor final : public FloorAt {
   // be faster than the floor by the first, and by any factor of the memory's time by the second.
   bool impossible(std::span<const double> at, double time_ns) const override {
     constexpr double kSlack = 1.15;
+    if (roof_.of_tables) return false;
     const model::Costs costs = costs_at(at);
     const bool cached = costs.bytes() <= static_cast<double>(roof_.on_chip_bytes);
     const double memory_ns = cached ? 0 : roof_.peaks.memory_ns(costs.bytes()).value_or(0);

@@ -38,6 +38,7 @@ bool is_part_name(std::string_view name);
 struct DeviceRoof {
   hw::Roofline peaks;
   std::int64_t on_chip_bytes = 0;  // activations that fit need not move
+  bool of_tables = false;          // the best rates of the tables themselves: nothing in them can be too fast
   bool known() const { return peaks.bandwidth().has_value() && !peaks.peaks().empty(); }
 };
 

@@ -59,7 +59,7 @@ struct StepCostInput {
   bool skew = false;  // see SkewFit
 };
 
-// The roof of a device for the types of a model's products.
+// The roof of a device for the types of a model's products. `cache_bytes` 0: not known.
 DeviceRoof roof_for(const model::Config& config, const std::vector<hw::Peak>& peaks, std::string_view device,
                     std::int64_t cache_bytes);
 

@@ -12,6 +12,8 @@
 namespace llmprof::predict {
 namespace {
 
+// Of a device whose cache is not known: rather none of its activations move than all of them.
+constexpr std::int64_t kLargestCacheBytes = std::int64_t{256} << 20;
 constexpr double kPcieBytesPerS = 25e9;        // what copies reach on PCIe 4.0 x16, one way
 constexpr double kCollectiveLatencyNs = 10e3;  // starting and joining the ranks of one call
 
@@ -53,7 +55,8 @@ LinkCosts default_link(const hw::DeviceSpec* spec) {
 
 DeviceRoof roof_for(const model::Config& config, const std::vector<hw::Peak>& peaks, std::string_view device,
                     std::int64_t cache_bytes) {
-  return {hw::Roofline(peaks, device, model::arithmetic_types(model::Graph(config))), cache_bytes};
+  return {hw::Roofline(peaks, device, model::arithmetic_types(model::Graph(config))),
+          cache_bytes > 0 ? cache_bytes : kLargestCacheBytes};
 }
 
 TableStepCost::TableStepCost() = default;
@@ -81,6 +84,7 @@ Result<std::unique_ptr<TableStepCost>> TableStepCost::make(StepCostInput input) 
 // Of products: what other operators move may come from a cache.
 void TableStepCost::use_best_rates() {
   if (input_.roof.known() || input_.tables.empty()) return;
+  if (input_.roof.on_chip_bytes <= 0) input_.roof.on_chip_bytes = kLargestCacheBytes;
   std::map<std::string, double> flops_per_s;
   double bytes_per_s = 0;
   for (const Part& part : parts_of(model::Graph(shard_))) {
@@ -99,6 +103,7 @@ void TableStepCost::use_best_rates() {
     peaks.push_back({"flops", type, value, "FLOP/s", "measured", "best of the operator tables"});
   }
   input_.roof = roof_for(shard_, peaks, "", input_.roof.on_chip_bytes);
+  input_.roof.of_tables = true;
   notes_.push_back(
       fmt::format("the device's peaks are unknown: the best rates of the tables' products stand for them, "
                   "{} and {}",

@@ -23,7 +23,7 @@ model::Config zoo_config(const char* name) { return *model::config_of(*model::fi
 StepCostInput tiny_input(const model::Config& config = model::tiny_llama()) {
   StepCostInput input;
   input.config = config;
-  input.roof = roof_for(input.config, kSlow, "test", 0);
+  input.roof = roof_for(input.config, kSlow, "test", 1);
   return input;
 }
 
