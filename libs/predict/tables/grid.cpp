@@ -100,7 +100,7 @@ Grid::Bracket Grid::bracket(std::size_t axis, std::uint32_t begin, std::uint32_t
   const auto index = [&](auto position) { return static_cast<std::uint32_t>(position - values.begin()); };
   if (!has_low) return {index(high), index(high), 0, Basis::kExtrapolated};
   --low;
-  if (!has_high) return {index(low), index(low), 0, Basis::kExtrapolated, true};
+  if (!has_high) return {index(low), index(low), 0, Basis::kExtrapolated, true, true, begin};
   return {index(low), index(high), (at - *low) / (*high - *low), Basis::kInterpolated};
 }
 
@@ -119,14 +119,29 @@ Grid::Found Grid::child(std::size_t axis, std::uint32_t index, Query& query) con
   return found;
 }
 
-// Above the last value the edge's utilisation holds, so the overhead grows as the floor does. Without a floor, as the
-// axis does.
-double Grid::beyond(std::size_t axis, double edge, const Query& query, double overhead) const {
+// Above the last value, its overhead continues along the line from the value near half of it: a neighbour may be so
+// near that the line would be one through noise. It never shrinks.
+Grid::Found Grid::beyond(std::size_t axis, const Bracket& where, Query& query, Found edge) const {
+  const std::vector<double>& values = levels_[axis].values;
+  const double last = values[where.low];
+  const auto half = std::lower_bound(values.begin() + where.first, values.begin() + where.low, last / 2);
+  const auto index = static_cast<std::uint32_t>(half - values.begin());
+  const Found before = index < where.low ? child(axis, index, query) : Found{.any = false};
+  if (before.any) {
+    edge.value += std::max(0.0, (edge.value - before.value) / (last - *half)) * (query.at[axis] - last);
+    return edge;
+  }
+  // One value is no line: its share of the roof holds, so the overhead grows as the floor does; without a floor, as the
+  // axis does.
   Query at_edge = query;
-  at_edge.at[axis] = edge;
+  at_edge.at[axis] = last;
   const double edge_ns = floor_ns(at_edge.at);
-  if (edge_ns > 0) return overhead * floor_ns(query.at) / edge_ns;
-  return edge > 0 ? overhead * query.at[axis] / edge : overhead;
+  if (edge_ns > 0) {
+    edge.value *= floor_ns(query.at) / edge_ns;
+  } else if (last > 0) {
+    edge.value *= query.at[axis] / last;
+  }
+  return edge;
 }
 
 Grid::Found Grid::find(std::size_t axis, std::uint32_t begin, std::uint32_t end, Query& query) const {
@@ -137,7 +152,7 @@ Grid::Found Grid::find(std::size_t axis, std::uint32_t begin, std::uint32_t end,
     low.basis = std::max(low.basis, where.basis);
     // Below the first value the overhead stays: small calls take as long as the smallest measured one.
     if (low.any && where.above && blend_ == Blend::kOverhead) {
-      low.value = beyond(axis, levels_[axis].values[where.low], query, low.value);
+      low = beyond(axis, where, query, low);
     }
     return low;
   }

@@ -47,7 +47,8 @@ enum class Blend : std::uint8_t {
   // each axis, the floor is quadratic in the chunk. Left out one at a time (neighbours then lie a factor 4 apart),
   // along
   // the chunk p90 7.8 % against 13.9 % of linear times and 18 % of utilisations; along the others as linear times.
-  // Logarithmic axes are worse everywhere. Without a floor these are linear times.
+  // Logarithmic axes are worse everywhere. Beyond the last point the overhead goes on along its line: of the last chunk
+  // 3 % off in the median, where holding the utilisation is 25 %. Without a floor these are linear times.
   kOverhead,
 };
 
@@ -108,12 +109,13 @@ class Grid {
     double weight = 0;  // of high
     Basis basis = Basis::kMeasured;
     bool above = false, any = true;
+    std::uint32_t first = 0;  // where the values begin, if `above`
   };
   void build_levels();
   Bracket bracket(std::size_t axis, std::uint32_t begin, std::uint32_t end, const Query& query) const;
   Found find(std::size_t axis, std::uint32_t begin, std::uint32_t end, Query& query) const;
   Found child(std::size_t axis, std::uint32_t index, Query& query) const;
-  double beyond(std::size_t axis, double edge, const Query& query, double overhead) const;
+  Found beyond(std::size_t axis, const Bracket& where, Query& query, Found edge) const;
   double floor_ns(const At& at) const;
   Answer answer(Found found, const Query& query) const;
 

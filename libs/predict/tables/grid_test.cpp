@@ -59,15 +59,23 @@ TEST(Grid, BlendsTheTimeAboveTheFloor) {
   const LinearFloor floor;
   const Grid grid = curve(Blend::kOverhead, {{20, 400}, {40, 500}}, &floor);  // 200 and 100 above
   EXPECT_DOUBLE_EQ(grid.ask(At{30}).ns, 300 + 150);
-  EXPECT_DOUBLE_EQ(grid.ask(At{80}).ns, 800 / 0.8);
-  EXPECT_DOUBLE_EQ(grid.ask(At{1}).ns, 100 + 200);  // small calls take as long as the smallest measured one
+  EXPECT_DOUBLE_EQ(grid.ask(At{80}).ns, 800 + 100);  // it does not shrink on
+  EXPECT_DOUBLE_EQ(grid.ask(At{1}).ns, 100 + 200);   // small calls take as long as the smallest measured one
+}
+
+TEST(Grid, TheLineBeyondTheLastPointIsNotOneThroughNoise) {
+  const LinearFloor floor;
+  const Grid grid = curve(Blend::kOverhead, {{20, 300}, {39, 480}, {40, 600}}, &floor);  // 100, 90 and 200 above
+  EXPECT_DOUBLE_EQ(grid.ask(At{80}).ns, 800 + 200 + 40 * (200 - 100) / 20.0);
+  const Grid alone = curve(Blend::kOverhead, {{20, 300}}, &floor);
+  EXPECT_DOUBLE_EQ(alone.ask(At{80}).ns, 800 * 1.5);
 }
 
 TEST(Grid, WithoutAFloorTimesAreLinear) {
   const Grid grid = curve(Blend::kUtilisation, {{20, 400}, {40, 500}}, nullptr);
   EXPECT_EQ(grid.blend(), Blend::kOverhead);
   EXPECT_DOUBLE_EQ(grid.ask(At{30}).ns, 450);
-  EXPECT_DOUBLE_EQ(grid.ask(At{80}).ns, 1000);
+  EXPECT_DOUBLE_EQ(grid.ask(At{80}).ns, 700);
   EXPECT_DOUBLE_EQ(grid.ask(At{5}).ns, 400);
 }
 
