@@ -260,6 +260,48 @@ TEST(TableStepCost, RanksPayForTheirLinks) {
   EXPECT_NEAR(std::ranges::find(measured, "all_reduce", &OpTime::op)->ns, 5 * 3000, 1e-9);
 }
 
+TEST(TableStepCost, EveryModelOnSeveralRanks) {
+  const std::vector<hw::Peak> peaks = hw::spec_peaks(*hw::find_device("h100-sxm"));
+  const Batch batch = batch_of({{100, 0}, {17, 1000}}, {20, 3000, 70});
+  for (const model::ZooEntry& entry : model::zoo()) {
+    double before = 0;
+    for (const std::int64_t ranks : {1, 2, 4}) {
+      StepCostInput input;
+      input.config = *model::config_of(entry);
+      const bool experts =
+          std::ranges::any_of(input.config.kinds, [](const auto& kind) { return kind.mlp.experts > 0; });
+      input.parallel = {.tensor = ranks, .expert = experts ? ranks : 1};
+      if (ranks > input.config.kinds.front().attention.heads) continue;
+      input.roof = roof_for(input.config, peaks, "h100", 50 << 20);
+      input.link = {1e12, 0, "test"};
+      const auto cost = make(std::move(input));
+      ASSERT_NE(cost, nullptr) << entry.name;
+      const double ns = cost->of(batch).device_ns;
+      EXPECT_TRUE(std::isfinite(ns) && ns > 0) << entry.name;
+      if (before > 0) {
+        EXPECT_LT(ns, before) << entry.name << " on " << ranks;
+      }
+      before = ns;
+      double sum = 0;
+      for (const OpTime& row : cost->explain(batch)) sum += row.ns;
+      EXPECT_NEAR(sum / ns, 1, 1e-9) << entry.name;
+    }
+  }
+}
+
+TEST(TableStepCost, ExpertsElsewhereCostAllToAll) {
+  StepCostInput input;
+  input.config = zoo_config("qwen3-30b-a3b");
+  input.parallel = {.tensor = 1, .expert = 8};
+  input.roof = roof_for(input.config, hw::spec_peaks(*hw::find_device("h100-sxm")), "h100", 50 << 20);
+  input.link = default_link(hw::find_device("h100-sxm"));
+  const auto rows = make(std::move(input))->explain(batch_of({}, {4, 4, 4}));
+  const auto row = std::ranges::find(rows, "all_to_all", &OpTime::op);
+  ASSERT_NE(row, rows.end());
+  EXPECT_EQ(row->calls, 2 * 48);
+  EXPECT_EQ(std::ranges::find(rows, "all_reduce", &OpTime::op), rows.end());
+}
+
 TEST(TableStepCost, LinksOfTheCatalogue) {
   EXPECT_EQ(default_link(hw::find_device("h100-sxm")).bytes_per_s, 450e9);
   EXPECT_THAT(default_link(hw::find_device("rtx4090")).source, HasSubstr("assumed"));
