@@ -211,7 +211,9 @@ void TableStepCost::add_links() {
     }
   }
   if (all_bytes > tensor_bytes) {
-    add("all_to_all", 2 * whole.layers(), (all_bytes - tensor_bytes) / (2 * layers));
+    const auto sparse = std::ranges::count_if(whole.kind_of_layer,
+                                              [&](std::uint32_t kind) { return whole.kinds[kind].mlp.experts > 0; });
+    add("all_to_all", 2 * sparse, (all_bytes - tensor_bytes) / (2 * static_cast<double>(sparse)));  // there and back
   }
   if (entries_.back()->source != "table") notes_.push_back("between ranks: " + input_.link.source);
 }
