@@ -11,7 +11,7 @@ namespace llmprof::predict {
 namespace {
 
 // Logits of the trial run's sampler, as PyTorch chooses by top-k and top-p: float32 copy, sorted values, int64 places,
-// and the sort's own buffers for values and places.
+// and the sort's own buffers for values and places. Counted from memory of its code, not measured.
 constexpr double kSamplerBytesPerLogit = 4 + 4 + 8 + 12;
 // Recalled of vLLM's start-up logs ("non_torch_memory takes 0.09GiB"; graphs of an 8B model 0.3 to 0.6 GiB).
 constexpr double kOutsideBytes = 0.09 * (1 << 30);
