@@ -47,9 +47,9 @@ struct Lognormal {
   double mean_log, sigma_log;
   std::int32_t least, most;
 };
-// Means of 161 prompt and 338 output tokens: Kwon et al., "Efficient memory management for large language model serving
-// with PagedAttention", SOSP 2023, figure 11. The spreads are assumed: the figure shows tails to about 2,000 tokens,
-// which a sigma of 1.2 (prompt) and 0.9 (output) has beyond its 98th percentile.
+// Means of 161 prompt and 338 output tokens as in Kwon et al., "Efficient memory management for large language model
+// serving with PagedAttention", SOSP 2023, figure 11 (recalled, not read again). The spreads are assumed: no published
+// figure for them is known to us. A trace is better.
 inline constexpr Lognormal kShareGptPrompt{4.361, 1.2, 4, 8192};
 inline constexpr Lognormal kShareGptOutput{5.418, 0.9, 4, 8192};
 
