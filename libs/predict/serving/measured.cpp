@@ -80,7 +80,7 @@ struct Pairs {
       sum += std::abs(predicted[i] / measured[i] - 1);
       ++counted;
     }
-    out.mape_percent = counted > 0 ? 100 * sum / static_cast<double>(counted) : 0;
+    if (counted > 0) out.mape_percent = 100 * sum / static_cast<double>(counted);
     const Distribution real = distribution_of(measured), simulated = distribution_of(predicted);
     out.mean = {real.mean, simulated.mean};
     out.p50 = {real.p50, simulated.p50};
@@ -152,6 +152,7 @@ Result<Comparison> compare(const Simulation& simulation, const std::vector<Measu
   out.tpot_ns = tpot.compared();
   out.e2e_ns = e2e.compared();
   out.queue_ns = queue.compared();
+  out.queue_ns.mape_percent.reset();
   out.duration_ns = {(last_s - first_s) * 1e9, simulation.end_ns - simulation.begin_ns};
   const double tokens = output * 1e9;
   out.output_tokens_per_s = {tokens / out.duration_ns.measured, tokens / out.duration_ns.predicted};

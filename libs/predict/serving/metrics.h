@@ -64,7 +64,7 @@ struct Compared {
 };
 struct ComparedMetric {
   Compared mean, p50, p99;
-  double mape_percent = 0;  // mean of |error| per request
+  std::optional<double> mape_percent;  // mean of |error| per request; none of the queue, where many times are near 0
 };
 struct Comparison {
   std::int64_t requests = 0;  // served in both
