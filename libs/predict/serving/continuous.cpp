@@ -47,13 +47,20 @@ void ContinuousScheduler::add(RequestIndex request) {
 bool ContinuousScheduler::schedule(Step& step) {
   step.sampled.clear();
   step.started.clear();
-  picks_.clear();
-  preempted_ = 0;
-  budget_ = rules_.max_num_batched_tokens;
-  schedule_running();
-  if (preempted_ == 0) schedule_waiting(step);
+  step.preempted = 0;
+  do {
+    picks_.clear();
+    preempted_ = 0;
+    budget_ = rules_.max_num_batched_tokens;
+    schedule_running();
+    if (preempted_ == 0) schedule_waiting(step);
+    step.preempted += preempted_;
+    // By priority the first running request may have to give way itself, which ends the step with nothing in it. vLLM
+    // then schedules again at once, or, with a step under way, after its result.
+  } while (picks_.empty() && preempted_ > 0 && under_way_ == 0);
   if (picks_.empty()) return false;
   fill(step);
+  ++under_way_;
   return true;
 }
 
@@ -207,7 +214,6 @@ void ContinuousScheduler::fill(Step& step) {
   batch.sampled = static_cast<std::int64_t>(step.sampled.size());
   batch.new_requests = static_cast<std::int64_t>(step.started.size());
   choose_launch(batch);
-  step.preempted = preempted_;
   step.running = running();
   step.waiting = waiting();
   step.blocks_used = pool_.used();
@@ -219,6 +225,7 @@ void ContinuousScheduler::release(Progress& progress) {
 }
 
 void ContinuousScheduler::complete(const Step& step, std::vector<RequestIndex>& finished) {
+  --under_way_;
   bool ended_running = false;
   for (const RequestIndex request : step.sampled) {
     Progress& progress = at(request);

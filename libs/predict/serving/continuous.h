@@ -56,6 +56,7 @@ class ContinuousScheduler final : public Scheduler {
   std::vector<RequestIndex> running_;
   WaitingQueue waiting_;
   std::int64_t budget_ = 0, watermark_blocks_ = 0, preempted_ = 0;
+  std::int64_t under_way_ = 0;                // steps that were scheduled and are not complete
   std::vector<Pick> picks_;                   // of the step that is being made
   std::vector<BlockId> found_;                // by find_prefix()
   std::vector<std::vector<BlockId>> spares_;  // memory of requests that ended

@@ -142,6 +142,23 @@ TEST(Scheduler, PriorityDecidesWhoWaitsAndWhoIsPreempted) {
   EXPECT_THAT(waiting.step.sampled, ElementsAre(3, 1, 2, 0));
 }
 
+// Request 0 runs first and is the least urgent: for its ninth token it can only preempt itself.
+TEST(Scheduler, ARequestThatGivesWayItselfDoesNotStopTheEngine) {
+  EngineRules rules = small_rules(4);
+  rules.policy = Policy::kPriority;
+  TestEngine engine(rules, {request_of(7, 4, 5), request_of(8, 4, 0)});
+  engine.scheduler->add(0);
+  ASSERT_TRUE(engine.next());
+  engine.scheduler->add(1);
+  ASSERT_TRUE(engine.next());
+  EXPECT_EQ(engine.scheduler->pool().free(), 0);
+  ASSERT_TRUE(engine.next());
+  EXPECT_THAT(engine.step.batch.contexts, ElementsAre(9));
+  EXPECT_THAT(engine.step.sampled, ElementsAre(1));
+  EXPECT_EQ(engine.step.preempted, 1);
+  EXPECT_EQ(engine.progress[0].preemptions, 1);
+}
+
 TEST(Scheduler, APromptSharesTheBlocksOfAnother) {
   Request shared = request_of(9, 2);
   shared.id_count = 2;  // ids 0 and 1 for both
