@@ -17,7 +17,8 @@ namespace {
 using base::Json;
 
 constexpr std::uint64_t kMostFileBytes = std::uint64_t{4} << 30;
-constexpr double kMostMs = 1e12;                        // 31 years
+constexpr double kMostMs = 1e14;                        // as a date: some traces hold milliseconds since 1970
+constexpr double kMostSpanMs = 1e11;                    // three years
 constexpr std::size_t kMostIds = std::size_t{1} << 28;  // of a trace: 2 GiB
 constexpr std::array<std::int64_t, 8> kUsual{512, 16, 256, 128, 64, 32, 1024, 8};
 
@@ -35,9 +36,12 @@ class TraceParser {
     LLMPROF_LET(const double ms, number_at(object, "timestamp", 0, kMostMs));
     LLMPROF_LET(request.prompt_tokens, tokens_at(object, "input_length"));
     LLMPROF_LET(request.output_tokens, tokens_at(object, "output_length"));
-    request.arrival_ns = ms * 1e6 * options_.time_scale;
-    if (!out_.requests.empty() && request.arrival_ns < out_.requests.back().arrival_ns)
+    if (out_.requests.empty()) first_ms_ = last_ms_ = ms;
+    if (ms < last_ms_)
       return bad(fmt::format("timestamp {} is before that of the request above; sort the trace by time", ms));
+    if (ms - first_ms_ > kMostSpanMs) return bad(fmt::format("timestamp {} is years after the first", ms));
+    last_ms_ = ms;
+    request.arrival_ns = (ms - first_ms_) * 1e6 * options_.time_scale;
     if (object.contains("priority")) {
       LLMPROF_LET(const double priority, number_at(object, "priority", -1e9, 1e9));
       request.priority = static_cast<std::int32_t>(priority);
@@ -123,6 +127,7 @@ class TraceParser {
   TraceOptions options_;
   Workload out_;
   std::int64_t number_ = 0;
+  double first_ms_ = 0, last_ms_ = 0;
   std::array<bool, kUsual.size()> candidates_{};
 };
 

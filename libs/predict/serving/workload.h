@@ -79,7 +79,7 @@ struct TraceOptions {
 };
 
 // Mooncake's JSONL, plain or compressed: {"timestamp": ms, "input_length": n, "output_length": n, "hash_ids": […]} a
-// line; "priority" is taken too. Errors name the file and the line.
+// line; "priority" is taken too. Arrivals count from the first request. Errors name the file and the line.
 Result<Workload> read_trace(const std::string& path, const TraceOptions& options = {});
 Result<Workload> parse_trace(std::string_view text, std::string_view where, const TraceOptions& options = {});
 

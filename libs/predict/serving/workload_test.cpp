@@ -164,11 +164,13 @@ TEST(Trace, TheSizeOfABlockIsInferredOrGiven) {
 }
 
 TEST(Trace, TimeScaleAndFirstRequests) {
-  const std::string line = R"({"timestamp": 3, "input_length": 4, "output_length": 5})";
-  const auto trace = parse_trace(line + "\n" + line + "\n" + line, "t", {.time_scale = 2, .most_requests = 2});
+  const std::string first = R"({"timestamp": 1700000000000, "input_length": 4, "output_length": 5})";
+  const std::string second = R"({"timestamp": 1700000000003, "input_length": 4, "output_length": 5})";
+  const auto trace = parse_trace(first + "\n" + second + "\n{", "t", {.time_scale = 2, .most_requests = 2});
   ASSERT_TRUE(trace);
   EXPECT_EQ(trace->requests.size(), 2U);
-  EXPECT_EQ(trace->requests[0].arrival_ns, 6e6);
+  EXPECT_EQ(trace->requests[0].arrival_ns, 0);
+  EXPECT_EQ(trace->requests[1].arrival_ns, 6e6);
 }
 
 TEST(Trace, WhatIsWrongIsNamedWithItsLine) {
@@ -180,6 +182,7 @@ TEST(Trace, WhatIsWrongIsNamedWithItsLine) {
         R"({"timestamp": 9, "input_length": 4, "output_length": -5})",
         R"({"timestamp": 9, "input_length": 4.5, "output_length": 5})",
         R"({"timestamp": 9, "input_length": 4e18, "output_length": 5})",
+        R"({"timestamp": 2e11, "input_length": 4, "output_length": 5})",
         R"({"timestamp": 1e300, "input_length": 4, "output_length": 5})",
         R"({"timestamp": "9", "input_length": 4, "output_length": 5})",
         R"({"timestamp": 9, "input_length": 16, "output_length": 5, "hash_ids": ["a"]})",
