@@ -16,22 +16,46 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-struct UnderWay {
-  Step step;
-  double end_ns = 0;
-};
-
-// An engine and its device. Steps under way are a ring of two at most.
-struct Replica {
+// A scheduler with what arrived for it, and its part of the steps under way.
+struct Rank {
   std::unique_ptr<Scheduler> scheduler;
   std::vector<RequestIndex> arrived;  // since the host last looked
-  std::array<UnderWay, 2> ring;
+  std::array<Step, 2> steps;
+  std::array<bool, 2> in_step{};
+  std::int32_t number = 0;
+};
+
+// Ranks that step together: one, or all of them in lockstep. Steps under way are a ring of two at most.
+struct Replica {
+  std::vector<Rank> ranks;
+  std::array<double, 2> end_ns{};
   std::size_t oldest = 0, under_way = 0;
   double device_free_ns = 0;
   double next_ns = kNever;    // when the host acts again
   bool takes_result = false;  // it then takes the result of the oldest step
-  double busy_ns = 0, block_ns = 0;
 };
+
+// Ranks that exchange tokens run the same kind of launch, the least of them, and graphs of the same size
+// (vllm/v1/worker/dp_utils.py): a prompt on one rank takes the graphs from all.
+void agree(Replica& replica, std::size_t slot) {
+  Launch least = Launch::kGraph;
+  std::int64_t most = 0;
+  for (Rank& rank : replica.ranks) {
+    if (!rank.in_step[slot]) continue;
+    least = std::min(least, rank.steps[slot].batch.launch);
+    most = std::max(most, rank.steps[slot].batch.padded_tokens);
+  }
+  for (Rank& rank : replica.ranks) {
+    if (!rank.in_step[slot]) continue;
+    Batch& batch = rank.steps[slot].batch;
+    if (least != Launch::kEager) {
+      batch.padded_tokens = most;
+    } else if (batch.launch != Launch::kEager) {
+      batch.padded_tokens = batch.tokens();
+    }
+    batch.launch = least;
+  }
+}
 
 class Simulator {
  public:
@@ -40,9 +64,14 @@ class Simulator {
     progress_.resize(workload.requests.size());
     last_token_ns_.resize(workload.requests.size(), 0);
     out_.requests.resize(workload.requests.size());
-    replicas_.resize(static_cast<std::size_t>(options.replicas));
-    for (Replica& replica : replicas_) replica.scheduler = Scheduler::make(rules, workload, progress_);
-    out_.blocks_usable = replicas_.front().scheduler->pool().usable();
+    const auto ranks = static_cast<std::size_t>(options.replicas);
+    replicas_.resize(options.lockstep ? 1 : ranks);
+    for (std::size_t i = 0; i < ranks; ++i) {
+      Rank& rank = replicas_[i % replicas_.size()].ranks.emplace_back();
+      rank.scheduler = Scheduler::make(rules, workload, progress_);
+      rank.number = static_cast<std::int32_t>(i);
+    }
+    out_.blocks_usable = replicas_.front().ranks.front().scheduler->pool().usable();
   }
 
   Result<Simulation> run() {
@@ -80,42 +109,53 @@ class Simulator {
     result.queued_ns = result.scheduled_ns = result.first_token_ns = result.last_token_ns = kUnknown;
     result.prompt_tokens = asked.prompt_tokens;
     result.output_tokens = asked.output_tokens;
-    Replica& replica = route();
-    result.rejection = replica.scheduler->check(asked);
+    const auto [replica, rank] = route();
+    result.rejection = rank->scheduler->check(asked);
     ++out_.rejected[static_cast<std::size_t>(result.rejection)];
     if (result.rejection != Rejection::kNone) return false;
-    result.replica = static_cast<std::int32_t>(&replica - replicas_.data());
-    replica.arrived.push_back(request);
-    if (replica.next_ns == kNever) replica.next_ns = now_ns;
+    result.replica = rank->number;
+    rank->arrived.push_back(request);
+    if (replica->next_ns == kNever) replica->next_ns = now_ns;
     return true;
   }
 
-  Replica& route() {
-    if (options_.routing == Routing::kRoundRobin) return replicas_[sent_ % replicas_.size()];
-    const auto load = [](const Replica& replica) {
-      const auto waiting = static_cast<std::int64_t>(replica.arrived.size()) + replica.scheduler->waiting();
-      return 4 * waiting + replica.scheduler->running();
-    };
-    return *std::min_element(replicas_.begin(), replicas_.end(),
-                             [&](const Replica& a, const Replica& b) { return load(a) < load(b); });
+  std::pair<Replica*, Rank*> route() {
+    const auto turn = static_cast<std::int32_t>(sent_ % static_cast<std::size_t>(options_.replicas));
+    std::pair<Replica*, Rank*> best;
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (Replica& replica : replicas_) {
+      for (Rank& rank : replica.ranks) {
+        const auto waiting = static_cast<std::int64_t>(rank.arrived.size()) + rank.scheduler->waiting();
+        std::int64_t load = 4 * waiting + rank.scheduler->running();
+        if (options_.routing == Routing::kRoundRobin) load = rank.number == turn ? 0 : 1;
+        if (load >= least) continue;
+        least = load;
+        best = {&replica, &rank};
+      }
+    }
+    return best;
   }
 
   // What the host of a replica does when it is free: takes a result if one is due, takes requests, schedules.
   Result<void> act(Replica& replica) {
     const double now = replica.next_ns;
     if (replica.takes_result) take_result(replica, now);
-    for (const RequestIndex request : replica.arrived) {
-      out_.requests[request].queued_ns = now;
-      replica.scheduler->add(request);
+    for (Rank& rank : replica.ranks) {
+      for (const RequestIndex request : rank.arrived) {
+        out_.requests[request].queued_ns = now;
+        rank.scheduler->add(request);
+      }
+      rank.arrived.clear();
     }
-    replica.arrived.clear();
     double host_free_ns = now;
     if (replica.under_way < depth_) {
-      UnderWay& slot = replica.ring[(replica.oldest + replica.under_way) % replica.ring.size()];
-      if (replica.scheduler->schedule(slot.step)) {
+      const std::size_t slot = (replica.oldest + replica.under_way) % replica.end_ns.size();
+      bool any = false;
+      for (Rank& rank : replica.ranks) any |= rank.in_step[slot] = rank.scheduler->schedule(rank.steps[slot]);
+      if (any) {
         LLMPROF_LET(host_free_ns, launch(replica, slot, now));
         ++replica.under_way;
-        if (replica.under_way < depth_ && replica.ring[replica.oldest].end_ns > host_free_ns) {
+        if (replica.under_way < depth_ && replica.end_ns[replica.oldest] > host_free_ns) {
           replica.next_ns = host_free_ns;
           replica.takes_result = false;
           return {};
@@ -123,39 +163,48 @@ class Simulator {
       }
     }
     replica.takes_result = replica.under_way > 0;
-    replica.next_ns = replica.under_way > 0 ? std::max(host_free_ns, replica.ring[replica.oldest].end_ns) : kNever;
-    // A closed loop may have sent requests to this replica while it took the result.
-    if (!replica.takes_result && !replica.arrived.empty()) replica.next_ns = now;
+    replica.next_ns = replica.under_way > 0 ? std::max(host_free_ns, replica.end_ns[replica.oldest]) : kNever;
     return {};
   }
 
-  Result<double> launch(Replica& replica, UnderWay& slot, double now) {
-    const StepTime time = cost_.of(slot.step.batch);
-    const bool sane = time.device_ns >= 0 && time.host_ns >= 0 && time.device_ns + time.host_ns > 0;
-    if (!sane || !std::isfinite(time.device_ns + time.host_ns))
-      return Error{ErrorCode::kInternal,
-                   fmt::format("a step of {} tokens was said to take {} ns on the device and {} ns on the host",
-                               slot.step.batch.tokens(), time.device_ns, time.host_ns),
-                   ""};
-    const double ready_ns = now + time.host_ns;
+  // Prices the step of every rank; all end with the slowest. Returns when the host is free again.
+  Result<double> launch(Replica& replica, std::size_t slot, double now) {
+    if (replica.ranks.size() > 1) agree(replica, slot);
+    StepTime longest;
+    for (const Rank& rank : replica.ranks) {
+      if (!rank.in_step[slot]) continue;
+      const Step& step = rank.steps[slot];
+      const StepTime time = cost_.of(step.batch);
+      const bool sane = time.device_ns >= 0 && time.host_ns >= 0 && time.device_ns + time.host_ns > 0;
+      if (!sane || !std::isfinite(time.device_ns + time.host_ns))
+        return Error{ErrorCode::kInternal,
+                     fmt::format("a step of {} tokens was said to take {} ns on the device and {} ns on the host",
+                                 step.batch.tokens(), time.device_ns, time.host_ns),
+                     ""};
+      longest.device_ns = std::max(longest.device_ns, time.device_ns);
+      longest.host_ns = std::max(longest.host_ns, time.host_ns);
+      busy_ns_ += time.device_ns;
+      block_ns_ += time.device_ns * static_cast<double>(step.blocks_used);
+    }
+    const double ready_ns = now + longest.host_ns;
     const double begin_ns = std::max(ready_ns, replica.device_free_ns);
-    slot.end_ns = begin_ns + time.device_ns;
-    replica.device_free_ns = slot.end_ns;
-    for (const RequestIndex request : slot.step.started) out_.requests[request].scheduled_ns = now;
-    if (++out_.step_count > options_.most_steps)
-      return usage_error("the simulation was stopped after {} steps", options_.most_steps);
-    count_step(replica, slot.step, begin_ns, time);
+    replica.end_ns[slot] = replica.device_free_ns = begin_ns + longest.device_ns;
+    for (const Rank& rank : replica.ranks) {
+      if (!rank.in_step[slot]) continue;
+      for (const RequestIndex request : rank.steps[slot].started) out_.requests[request].scheduled_ns = now;
+      if (++out_.step_count > options_.most_steps)
+        return usage_error("the simulation was stopped after {} steps", options_.most_steps);
+      count_step(rank, rank.steps[slot], begin_ns, longest);
+    }
     return ready_ns;
   }
 
-  void count_step(Replica& replica, const Step& step, double begin_ns, const StepTime& time) {
+  void count_step(const Rank& rank, const Step& step, double begin_ns, const StepTime& time) {
     const Batch& batch = step.batch;
     out_.graph_steps += batch.launch == Launch::kGraph ? 1 : 0;
     out_.piecewise_steps += batch.launch == Launch::kPiecewise ? 1 : 0;
     out_.eager_steps += batch.launch == Launch::kEager ? 1 : 0;
     out_.blocks_used_peak = std::max(out_.blocks_used_peak, step.blocks_used);
-    replica.busy_ns += time.device_ns;
-    replica.block_ns += time.device_ns * static_cast<double>(step.blocks_used);
     if (options_.most_step_records == 0 || (out_.step_count - 1) % out_.step_stride != 0) return;
     if (out_.steps.size() == options_.most_step_records) thin_out();
     if ((out_.step_count - 1) % out_.step_stride != 0) return;
@@ -163,7 +212,7 @@ class Simulator {
     out_.steps.push_back({begin_ns, time.device_ns, time.host_ns, step.blocks_used, small(batch.tokens()),
                           small(batch.padded_tokens), static_cast<std::int32_t>(batch.chunks.size()),
                           static_cast<std::int32_t>(batch.contexts.size()), small(step.running), small(step.waiting),
-                          small(step.preempted), static_cast<std::int32_t>(&replica - replicas_.data()), batch.launch});
+                          small(step.preempted), rank.number, batch.launch});
   }
 
   void thin_out() {
@@ -174,10 +223,16 @@ class Simulator {
   }
 
   void take_result(Replica& replica, double now) {
-    UnderWay& slot = replica.ring[replica.oldest];
-    replica.oldest = (replica.oldest + 1) % replica.ring.size();
+    const std::size_t slot = replica.oldest;
+    replica.oldest = (slot + 1) % replica.end_ns.size();
     --replica.under_way;
-    for (const RequestIndex request : slot.step.sampled) {
+    for (Rank& rank : replica.ranks) {
+      if (rank.in_step[slot]) take_tokens(rank, rank.steps[slot], now);
+    }
+  }
+
+  void take_tokens(Rank& rank, const Step& step, double now) {
+    for (const RequestIndex request : step.sampled) {
       double& last_ns = last_token_ns_[request];
       if (progress_[request].delivered == 0) {
         out_.requests[request].first_token_ns = now;
@@ -187,7 +242,7 @@ class Simulator {
       last_ns = now;
     }
     finished_.clear();
-    replica.scheduler->complete(slot.step, finished_);
+    rank.scheduler->complete(step, finished_);
     for (const RequestIndex request : finished_) {
       RequestResult& result = out_.requests[request];
       result.last_token_ns = now;
@@ -199,13 +254,8 @@ class Simulator {
   }
 
   Result<Simulation> finish() {
-    double busy = 0, block_ns = 0;
-    for (const Replica& replica : replicas_) {
-      busy += replica.busy_ns;
-      block_ns += replica.block_ns;
-    }
-    out_.device_busy_ns = busy;
-    out_.blocks_used_mean = busy > 0 ? block_ns / busy : 0;
+    out_.device_busy_ns = busy_ns_;
+    out_.blocks_used_mean = busy_ns_ > 0 ? block_ns_ / busy_ns_ : 0;
     out_.rejected[0] = 0;
     out_.begin_ns = kNever;
     for (std::size_t i = 0; i < sent_; ++i) {
@@ -229,6 +279,7 @@ class Simulator {
   std::vector<Replica> replicas_;
   std::vector<RequestIndex> finished_;
   std::size_t sent_ = 0;
+  double busy_ns_ = 0, block_ns_ = 0;
   Simulation out_;
 };
 

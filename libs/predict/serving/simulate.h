@@ -29,6 +29,9 @@ enum class Routing : std::uint8_t {
 struct SimulateOptions {
   std::int64_t replicas = 1;
   Routing routing = Routing::kLeastLoaded;
+  // Replicas exchange tokens between their experts, as those of vLLM do for mixtures of experts: a step of all ends
+  // with the slowest, and all launch as the least graph-like of them, padded to the largest.
+  bool lockstep = false;
   std::int64_t most_steps = 500'000'000;  // beyond this the simulation is an error
   std::size_t most_step_records = std::size_t{1}
                                   << 20;  // beyond this every second is dropped, again and again; 0: none

@@ -94,6 +94,23 @@ TEST(Simulate, ReplicasTakeTurnsOrTheLeastLoaded) {
   EXPECT_EQ(run.requests[3].first_token_ns, 210);
 }
 
+// Request 0 decodes on one replica when a long prompt reaches the other.
+TEST(Simulate, ReplicasInLockstepWaitForTheSlowestAndLoseTheirGraphs) {
+  EngineRules rules = small_rules(64);
+  rules.cudagraph_mode = GraphMode::kFullAndPiecewise;  // up to 16 tokens
+  const Workload workload = workload_of({request_of(1, 6), request_of(40, 1)}, {0, 1200});
+  CountingCost cost;  // 1000 + 10 for a row, 100 on the host
+  const Simulation alone = simulated(rules, workload, cost, {.replicas = 2});
+  EXPECT_EQ(alone.requests[0].last_token_ns, 6 * 1110);
+  EXPECT_EQ(alone.graph_steps, 6);
+  const Simulation run = simulated(rules, workload, cost, {.replicas = 2, .lockstep = true});
+  EXPECT_NE(run.requests[0].replica, run.requests[1].replica);
+  EXPECT_EQ(run.requests[0].last_token_ns, 5 * 1110 + 1500);  // one step takes as long as 40 tokens do
+  EXPECT_EQ(run.requests[1].first_token_ns, 2 * 1110 + 1500);
+  EXPECT_EQ(run.graph_steps, 5);
+  EXPECT_EQ(run.eager_steps, 2);
+}
+
 TEST(Simulate, AClosedLoopSendsWhenARequestEnds) {
   FixedCost cost(10, 0);
   Workload workload = workload_of({request_of(4, 2), request_of(4, 2), request_of(900, 2), request_of(4, 1)});
@@ -169,7 +186,7 @@ TEST(Simulate, EveryRequestIsServedUnderEveryRule) {
       request.id_count = random.uniform() < 0.5 ? static_cast<std::uint32_t>(request.prompt_tokens / 8) : 0;
       workload.requests.push_back(request);
     }
-    const SimulateOptions options{.replicas = random.between(1, 3)};
+    const SimulateOptions options{.replicas = random.between(1, 3), .lockstep = random.uniform() < 0.3};
     CountingCost cost, again;
     const Simulation run = simulated(rules, workload, cost, options);
     const Simulation other = simulated(rules, workload, again, options);
