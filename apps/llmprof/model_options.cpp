@@ -42,17 +42,6 @@ Result<std::int64_t> count_of(const Arguments& arguments, std::string_view flag,
   return Error{ErrorCode::kUsage, fmt::format("{} wants a number from 1 to {}, not '{}'", flag, most, text), ""};
 }
 
-// "180ms", "21.5us", "1s" in ns.
-Result<double> time_of(const Arguments& arguments, std::string_view flag) {
-  const std::string text = arguments.get(flag);
-  double value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  const double scale = unit == "ns" ? 1 : unit == "us" ? 1e3 : unit == "ms" ? 1e6 : unit == "s" ? 1e9 : 0;
-  if (failure == std::errc{} && value > 0 && scale > 0 && value * scale < 1e18) return value * scale;
-  return Error{ErrorCode::kUsage, fmt::format("{}: '{}' is not a time", flag, text), "write it as 180ms, 21.5us or 1s"};
-}
-
 design::Roof without_peaks(const std::string& name) {
   design::Roof roof;
   roof.why = fmt::format("{} has no known peaks, so there are no floors: llmprof roofline, or --device NAME",
@@ -61,6 +50,15 @@ design::Roof without_peaks(const std::string& name) {
 }
 
 }  // namespace
+
+Result<double> time_ns(std::string_view what, std::string_view text) {
+  double value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  const double scale = unit == "ns" ? 1 : unit == "us" ? 1e3 : unit == "ms" ? 1e6 : unit == "s" ? 1e9 : 0;
+  if (failure == std::errc{} && value > 0 && scale > 0 && value * scale < 1e18) return value * scale;
+  return Error{ErrorCode::kUsage, fmt::format("{}: '{}' is not a time", what, text), "write it as 180ms, 21.5us or 1s"};
+}
 
 Result<design::Options> design_options(const Arguments& arguments) {
   design::Options options;
@@ -86,10 +84,10 @@ Result<design::Measurement> measurement(const Arguments& arguments) {
                 number_in<double>(arguments, "--measured-tps", "tokens per second", DBL_MIN, 1e15));
   }
   if (arguments.given("--measured-ttft")) {
-    LLMPROF_LET(measured.ttft_ns, time_of(arguments, "--measured-ttft"));
+    LLMPROF_LET(measured.ttft_ns, time_ns("--measured-ttft", arguments.get("--measured-ttft")));
   }
   if (arguments.given("--measured-tpot")) {
-    LLMPROF_LET(measured.tpot_ns, time_of(arguments, "--measured-tpot"));
+    LLMPROF_LET(measured.tpot_ns, time_ns("--measured-tpot", arguments.get("--measured-tpot")));
   }
   return measured;
 }

@@ -11,6 +11,9 @@ namespace llmprof::app {
 Result<analyze::design::Subject> open_subject(const std::string& name_or_path, const model::Types& types);
 model::Types types_of(const Arguments& arguments);
 
+// "180ms", "21.5us", "1s"; `what` names the option in errors.
+Result<double> time_ns(std::string_view what, std::string_view text);
+
 Result<analyze::design::Options> design_options(const Arguments& arguments);
 Result<analyze::design::Measurement> measurement(const Arguments& arguments);
 // A device by name, else the best one of this machine; without peaks it has no name and says why.

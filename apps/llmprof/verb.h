@@ -67,7 +67,7 @@ struct Verb {
 };
 
 struct VerbGroup {
-  std::string_view title;  // "Record and look"
+  std::string_view title;  // "Record, look, compare"
   std::vector<const Verb*> verbs;
 };
 const std::vector<VerbGroup>& verb_groups();

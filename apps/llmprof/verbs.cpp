@@ -9,7 +9,7 @@
 namespace llmprof::app {
 
 extern const Verb kDemo, kRecord, kControl, kReport, kQuery, kModel, kRoofline, kBench, kCheck, kDoctor, kDevices,
-    kCounters, kMonitor, kCompletion, kExport, kImport, kAdvise, kDiff, kPlot, kView, kRanges, kTop;
+    kCounters, kMonitor, kCompletion, kExport, kImport, kAdvise, kDiff, kPlot, kPredict, kView, kRanges, kTop;
 
 namespace {
 
@@ -25,18 +25,19 @@ struct Group {
 
 const std::vector<Group>& groups() {
   static const std::vector<Group> kGroups{
-      {"Record and look",
+      {"Record, look, compare",
        {{&kRecord, "--output --force --model --steps --delay --duration --modules --counters --gpu --quiet"},
         {&kReport, "--full --stage --top --explain --html --model --json"},
+        {&kDiff, "--gate --before --after --baseline --save-baseline --least --html --json"},
         {&kView, "--port --no-open --idle"},
         {&kPlot, "--output --stage --window --weight --dark"},
         {&kQuery, "--tables --file --csv --json --parquet --limit"},
         {&kRanges, "--rules --ranges --top"},
         {&kCheck, "--json"},
         {&kDemo, "--train --device --preset --output"}}},
-      {"Compare", {{&kDiff, "--gate --before --after --baseline --save-baseline --least --html --json"}}},
       {"Model and hardware",
        {{&kModel, "--batch --prompt --context --dtype --device --tp --diff --sweep --list"},
+        {&kPredict, "--serving --device --tables --workload --rate --prompt --new --tp --set --slo --measured"},
         {&kDevices, "--all --measure --json"},
         {&kRoofline, "--device --quick --stored --plot"},
         {&kBench, "--list --device --dtype --like --from --output --compare --plot"},

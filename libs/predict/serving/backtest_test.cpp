@@ -1,4 +1,4 @@
-// The simulation held against a real run of vLLM 0.19 (testing/vllm_backtest). Steps take what the specifications of
+// The simulation held against a real run of vLLM 0.19 (backtests/vllm_0.19_rtx4090). Steps take what the specifications of
 // the device say, with nothing fitted: so this is about the scheduler, and the tolerances are those of such a cost.
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace llmprof::predict::serving {
 namespace {
 
-const std::string kFolder = std::string(LLMPROF_SOURCE_DIR) + "/libs/predict/testing/vllm_backtest/";
+const std::string kFolder = std::string(LLMPROF_SOURCE_DIR) + "/libs/predict/backtests/vllm_0.19_rtx4090/";
 
 // Llama-3.1-8B in bfloat16 on an RTX 4090: 1008 GB/s, 165.2 TFLOP/s dense with float32 accumulation.
 struct Roofline : StepCost {

@@ -1,4 +1,4 @@
-// Real tables of vLLM on an RTX 4090 (testing/vllm_rtx4090).
+// Real tables of vLLM on an RTX 4090 (backtests/vllm_0.19_rtx4090).
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace llmprof::predict {
 namespace {
 
 std::unique_ptr<TableStepCost> rtx4090() {
-  const auto tables = read_tables(std::string(LLMPROF_SOURCE_DIR) + "/libs/predict/testing/vllm_rtx4090", 1);
+  const auto tables = read_tables(std::string(LLMPROF_SOURCE_DIR) + "/libs/predict/backtests/vllm_0.19_rtx4090", 1);
   EXPECT_TRUE(tables) << tables.error().message;
   const hw::DeviceSpec& spec = *hw::find_device("rtx4090");
   StepCostInput input;

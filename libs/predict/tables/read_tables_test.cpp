@@ -147,7 +147,7 @@ TEST(ReadTables, FoldersThatAreNone) {
 
 TEST(ReadTables, DamagedCompressionIsAnError) {
   TableFolder folder;
-  std::ifstream file(std::string(LLMPROF_SOURCE_DIR) + "/libs/predict/testing/vllm_rtx4090/ops_tp1_dense.csv.gz",
+  std::ifstream file(std::string(LLMPROF_SOURCE_DIR) + "/libs/predict/backtests/vllm_0.19_rtx4090/ops_tp1_dense.csv.gz",
                      std::ios::binary);
   const std::string whole((std::istreambuf_iterator<char>(file)), {});
   folder.write("dense.csv.gz", whole.substr(0, whole.size() / 2));

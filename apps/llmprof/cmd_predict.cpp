@@ -1,0 +1,246 @@
+// llmprof predict: what a model would take on an engine and a device, before it runs.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/axis.h"
+#include "base/file.h"
+#include "base/strings.h"
+#include "base/suggest.h"
+#include "model_verb.h"
+#include "predict/backtests.h"
+#include "predict/tables/read_tables.h"
+#include "record/record.h"
+#include "report/predict.h"
+#include "report_verb.h"
+
+namespace llmprof::app {
+namespace predict_verb {
+namespace {
+
+namespace serving = predict::serving;
+
+constexpr Option kOptions[] = {
+    {"--serving", "", "", "ENGINE", "", "simulate a workload on vllm, vllm@0.19 or static"},
+    {"--model", "", "", "MODEL", "", "the model, instead of the first word: a built-in name, a folder, a config.json"},
+    {"--device", "-d", "LLMPROF_DEVICE", "NAME", "", "the device (llmprof devices --all); else this machine's best"},
+    {"--device-memory", "", "", "SIZE", "", "its memory, where it is not known or not all of it is there"},
+    {"--tables", "", "", "DIR", "", "operator tables of this device and model (docs/format/operator-tables.md)"},
+    {"--dtype", "", "", "TYPE", "", "type of the weights, if not the config's own"},
+    {"--kv-dtype", "", "", "TYPE", "", "type of the KV cache"},
+    {"--tp", "", "", "N", "", "tensor parallel"},
+    {"--ep", "", "", "N", "", "expert parallel: ranks that share the experts"},
+    {"--dp", "", "", "N", "", "data parallel: replicas of the model"},
+    {"--set", "", "", "KEY=VALUE", "", "a setting of the engine, by vLLM's name: max_num_seqs=64; may be repeated",
+     true},
+    {"--workload", "", "", "FILE", "", "a trace (mooncake JSONL: timestamp, input_length, output_length, hash_ids)"},
+    {"--requests", "", "", "N", "300", "without a trace: how many"},
+    {"--rate", "", "", "X", "1", "requests per second; A..B: rising from A to B"},
+    {"--arrivals", "", "", "HOW", "poisson", "poisson, constant, gamma:CV (bursts above 1)"},
+    {"--concurrency", "", "", "N", "", "closed loop: so many at once, instead of --rate"},
+    {"--prompt", "", "", "TOKENS", "512", "tokens of a prompt; A..B: uniform between; sharegpt"},
+    {"--new", "", "", "TOKENS", "128", "tokens of an answer; A..B: uniform between; sharegpt"},
+    {"--prefixes", "", "", "NxTOKENS", "", "each prompt begins with one of N shared prefixes"},
+    {"--seed", "", "", "N", "1", "of the random numbers"},
+    {"--slo", "", "", "LIMITS", "", "ttft=200ms,tpot=50ms,e2e=10s: goodput"},
+    {"--attention", "", "", "HOW", "joint", "mixed batches: joint (one look-up), separate"},
+    {"--measured", "", "", "FILE", "", "what a real engine did with this workload: errors of the prediction"},
+    {"--backtest", "", "", "", "", "how wrong predictions have been; further words are folders of more back-tests"},
+    {"--full", "", "", "", "", "rules of the engine with their sources, and the course over time, too"},
+    {"--json", "", "", "", "", "print everything as JSON (docs/format/json-predict.md)"},
+};
+constexpr Positional kPositionals[] = {{"MODEL", false, true}};
+
+Error usage(std::string message, std::string hint = "") {
+  return Error{ErrorCode::kUsage, std::move(message), std::move(hint)};
+}
+
+Result<serving::Slo> slo_of(const std::string& text) {
+  serving::Slo slo;
+  for (const std::string_view part : base::split(text, ',')) {
+    if (part.empty()) continue;
+    const std::size_t equals = part.find('=');
+    const std::string_view name = part.substr(0, equals);
+    auto* limit = name == "ttft" ? &slo.ttft_ns : name == "tpot" ? &slo.tpot_ns : name == "e2e" ? &slo.e2e_ns : nullptr;
+    if (limit == nullptr || equals == std::string_view::npos)
+      return usage(fmt::format("--slo: '{}' is not a limit", part), "as in --slo ttft=200ms,tpot=50ms");
+    LLMPROF_LET(*limit, time_ns("--slo", part.substr(equals + 1)));
+  }
+  return slo;
+}
+
+struct Span {
+  std::int32_t least = 0, most = 0;
+  bool sharegpt = false;
+};
+
+// "512", "128..1024", "1k", "sharegpt".
+Result<Span> lengths_of(const Arguments& arguments, std::string_view flag) {
+  const std::string text = arguments.get(flag);
+  if (base::lowercase(text) == "sharegpt") return Span{.sharegpt = true};
+  const std::size_t dots = text.find("..");
+  const Result<std::int64_t> least = base::parse_count(text.substr(0, dots));
+  const Result<std::int64_t> most = dots == std::string::npos ? least : base::parse_count(text.substr(dots + 2));
+  if (least && most && *least >= 1 && *most >= *least && *most <= serving::kMostRequestTokens)
+    return Span{static_cast<std::int32_t>(*least), static_cast<std::int32_t>(*most)};
+  return usage(fmt::format("{} wants a number of tokens, not '{}'", flag, text), "512, 128..1024 or sharegpt");
+}
+
+Result<void> add_rate(const Arguments& arguments, serving::WorkloadSpec& spec) {
+  const std::string text = arguments.get("--rate");
+  const std::size_t dots = text.find("..");
+  const auto number = [&](std::string_view part, double& into) {
+    const auto [end, failure] = std::from_chars(part.data(), part.data() + part.size(), into);
+    return failure == std::errc{} && end == part.data() + part.size() && into > 0 && into < 1e9;
+  };
+  const bool ramp = dots != std::string::npos;
+  if (!number(std::string_view(text).substr(0, dots), spec.rate) ||
+      (ramp && !number(std::string_view(text).substr(dots + 2), spec.rate_end)))
+    return usage(fmt::format("--rate wants requests per second, not '{}'", text), "10, or 1..20 for a rising rate");
+  const std::string how = arguments.get("--arrivals");
+  if (ramp) {
+    spec.arrivals = serving::Arrivals::kRamp;
+  } else if (how == "constant") {
+    spec.arrivals = serving::Arrivals::kConstant;
+  } else if (how.starts_with("gamma:") && number(std::string_view(how).substr(6), spec.cv)) {
+    spec.arrivals = serving::Arrivals::kGamma;
+  } else if (how != "poisson") {
+    return usage(fmt::format("--arrivals: '{}' is not known", how), "poisson, constant or gamma:CV");
+  }
+  return {};
+}
+
+Result<serving::Workload> generated(const Arguments& arguments) {
+  serving::WorkloadSpec spec;
+  LLMPROF_LET(spec.requests, number_in<std::int64_t>(arguments, "--requests", "a number of requests", 1, 10'000'000));
+  LLMPROF_LET(spec.seed, number_in<std::uint64_t>(arguments, "--seed", "a whole number"));
+  LLMPROF_TRY(add_rate(arguments, spec));
+  if (arguments.given("--concurrency")) {
+    LLMPROF_LET(spec.concurrency, number_in<std::int64_t>(arguments, "--concurrency", "a number of requests", 1));
+  }
+  LLMPROF_LET(const Span prompt, lengths_of(arguments, "--prompt"));
+  LLMPROF_LET(const Span output, lengths_of(arguments, "--new"));
+  if (prompt.sharegpt != output.sharegpt)
+    return usage("--prompt sharegpt and --new sharegpt go together", "both lengths come from one distribution");
+  const bool fixed = prompt.least == prompt.most && output.least == output.most;
+  spec.lengths = prompt.sharegpt ? serving::Lengths::kShareGpt
+                 : fixed         ? serving::Lengths::kFixed
+                                 : serving::Lengths::kUniform;
+  if (!prompt.sharegpt) {
+    spec.prompt = prompt.least, spec.prompt_most = prompt.most;
+    spec.output = output.least, spec.output_most = output.most;
+  }
+  if (const std::string text = arguments.get("--prefixes"); !text.empty()) {
+    const std::size_t x = text.find('x');
+    const Result<std::int64_t> count = base::parse_count(text.substr(0, x)),
+                               tokens = base::parse_count(x == std::string::npos ? "" : text.substr(x + 1));
+    if (!count || !tokens || *count < 1 || *tokens < 1 || *tokens > serving::kMostRequestTokens)
+      return usage(fmt::format("--prefixes: '{}' is not NxTOKENS", text), "as in --prefixes 10x1024");
+    spec.prefixes = *count, spec.prefix_tokens = static_cast<std::int32_t>(*tokens);
+  }
+  return serving::make_workload(spec);
+}
+
+std::string folder_of(const std::string& file) {
+  const std::size_t slash = file.rfind('/');
+  return slash == std::string::npos ? "." : file.substr(0, slash);
+}
+
+// What meta.json beside the files says, and on top of it what was asked for.
+Result<predict::Deployment> deployment_of(const Arguments& arguments) {
+  std::vector<std::string> folders;
+  if (arguments.given("--tables")) folders.push_back(arguments.get("--tables"));
+  for (const char* file : {"--measured", "--workload"}) {
+    if (arguments.given(file)) folders.push_back(folder_of(arguments.get(file)));
+  }
+  LLMPROF_LET(predict::Deployment out, predict::find_deployment(folders));
+  const auto take = [&](std::string_view flag, std::string& into) {
+    if (arguments.given(flag)) into = arguments.get(flag);
+  };
+  if (!arguments.positionals.empty()) out.model = arguments.positionals.front();
+  take("--model", out.model), take("--device", out.device), take("--dtype", out.dtype);
+  take("--kv-dtype", out.kv_dtype), take("--serving", out.engine);
+  const auto count = [&](std::string_view flag, std::int64_t& into) -> Result<void> {
+    if (!arguments.given(flag)) return {};
+    LLMPROF_LET(into, number_in<std::int64_t>(arguments, flag, "a number of ranks from 1 to 4096", 1, 4096));
+    return {};
+  };
+  LLMPROF_TRY(count("--tp", out.tensor));
+  LLMPROF_TRY(count("--dp", out.replicas));
+  LLMPROF_TRY(count("--ep", out.expert));
+  if (arguments.given("--device-memory")) {
+    LLMPROF_LET(const std::uint64_t bytes, record::parse_bytes(arguments.get("--device-memory")));
+    out.device_memory_bytes = static_cast<double>(bytes);
+  }
+  for (const std::string& setting : arguments.all("--set")) out.settings.push_back(setting);
+  if (out.model.empty())
+    return usage("predict wants a model", "llmprof predict llama-3.1-8b --device h100-sxm --serving vllm --rate 4");
+  return out;
+}
+
+Result<std::string> serving_page(const Arguments& arguments) {
+  LLMPROF_LET(predict::Deployment deployment, deployment_of(arguments));
+  predict::OperatorTables tables;
+  if (arguments.given("--tables")) {
+    LLMPROF_LET(tables, predict::read_tables(arguments.get("--tables"), deployment.tensor));
+  }
+  LLMPROF_LET(predict::ServingInput input, predict::serving_input(deployment, std::move(tables)));
+  LLMPROF_LET(input.slo, slo_of(arguments.get("--slo")));
+  const std::string attention = arguments.get("--attention");
+  if (attention != "joint" && attention != "separate")
+    return usage(fmt::format("--attention: '{}' is neither joint nor separate", attention));
+  if (attention == "separate") input.attention = predict::AttentionMode::kSeparate;
+  if (arguments.given("--workload")) {
+    LLMPROF_LET(input.workload, serving::read_trace(arguments.get("--workload")));
+  } else {
+    LLMPROF_LET(input.workload, generated(arguments));
+  }
+  std::optional<predict::ServingBacktest> measured;
+  if (arguments.given("--measured")) {
+    LLMPROF_LET(const std::vector<serving::MeasuredRequest> requests,
+                serving::read_measured(arguments.get("--measured")));
+    LLMPROF_LET(measured, predict::backtest_serving(deployment, input, requests));
+    input.since = serving::Since::kQueued;  // as the measured times count
+  }
+  LLMPROF_LET(const predict::ServingForecast forecast, predict::forecast_serving(input));
+  LLMPROF_LET(const std::vector<predict::ServingBacktest> known, predict::built_in_backtests(!input.tables.empty()));
+  const report::ServingPage page{.document = predict::document_of(input, forecast, measured ? &*measured : nullptr,
+                                                                  predict::nearest(known, deployment)),
+                                 .rules = forecast.rules,
+                                 .full = arguments.on("--full")};
+  return laid_out(page, arguments, "llmprof.predict_serving");
+}
+
+Result<std::string> backtest_page(const Arguments& arguments) {
+  report::BacktestPage page;
+  for (const bool with_tables : {true, false}) {
+    LLMPROF_LET(const std::vector<predict::ServingBacktest> known, predict::built_in_backtests(with_tables));
+    page.servings.insert(page.servings.end(), known.begin(), known.end());
+  }
+  for (const std::string& folder : arguments.positionals) {
+    LLMPROF_LET(predict::ServingBacktest more, predict::backtest_folder(folder));
+    page.servings.push_back(std::move(more));
+  }
+  return laid_out(page, arguments, "llmprof.predict_backtest");
+}
+
+Result<int> run(const Arguments& arguments) {
+  LLMPROF_LET(const std::string page, arguments.on("--backtest") ? backtest_page(arguments) : serving_page(arguments));
+  print(page);
+  return 0;
+}
+
+}  // namespace
+}  // namespace predict_verb
+
+extern const Verb kPredict;
+const Verb kPredict{"predict",
+                    "say what a model would take, before it runs",
+                    predict_verb::kOptions,
+                    predict_verb::kPositionals,
+                    false,
+                    predict_verb::run};
+
+}  // namespace llmprof::app

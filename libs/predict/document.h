@@ -1,0 +1,113 @@
+#pragma once
+// What `llmprof predict` says, as rows by the names that its JSON has (libs/analyze/tables/predict.md describes each).
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "predict/backtests.h"
+
+namespace llmprof::predict {
+
+struct SplitRow {
+  std::int64_t tensor = 1, expert = 1, replicas = 1, devices = 1;
+};
+
+struct MemoryRow {
+  double weights_bytes = 0, activation_bytes = 0, kv_bytes_per_token = 0;
+  std::int64_t kv_blocks = 0, block_tokens = 0;
+  std::string blocks_source;  // "given", "rule"
+};
+
+struct StandsOnRow {
+  double measured = 0, interpolated = 0, extrapolated = 0, roof = 0;  // shares
+  double device_ns = 0;
+};
+
+struct LatencyRow {
+  std::string_view metric, label;
+  double mean_ns = 0, p50_ns = 0, p90_ns = 0, p95_ns = 0, p99_ns = 0, max_ns = 0;
+  double mean_low_ns = 0, mean_high_ns = 0, p99_low_ns = 0, p99_high_ns = 0;
+  std::string interval;
+};
+
+struct ThroughputRow {
+  std::int64_t completed = 0, rejected = 0;
+  double duration_ns = 0;
+  double requests_per_s = 0, output_tokens_per_s = 0, total_tokens_per_s = 0;
+  double output_tokens_per_s_low = 0, output_tokens_per_s_high = 0;
+  std::optional<double> goodput_per_s, good_share;
+};
+
+struct LoadRow {
+  std::int64_t steps = 0, graph_steps = 0, piecewise_steps = 0, eager_steps = 0;
+  std::int64_t preemptions = 0, preempted_requests = 0;
+  double cached_share = 0, kv_peak_share = 0, kv_mean_share = 0, device_busy_share = 0;
+};
+
+// A part of the duration.
+struct CourseRow {
+  double begin_ns = 0;
+  double steps = 0;
+  std::optional<double> step_ns, decodes, prompt_tokens, waiting, kv_share;  // means over its steps
+  std::int64_t preempted = 0;
+};
+
+struct ComparisonRow {
+  std::string_view metric, statistic;
+  std::string label;
+  double measured_ns = 0, predicted_ns = 0, error = 0;
+  std::optional<bool> inside;
+  std::optional<double> mape;
+};
+
+struct BacktestRow {
+  std::string name;
+  std::string_view basis;
+  std::int64_t requests = 0;
+  double ttft_mean_error = 0, ttft_p50_error = 0, ttft_p99_error = 0;
+  double tpot_mean_error = 0, tpot_p50_error = 0, tpot_p99_error = 0;
+  double e2e_mean_error = 0, e2e_p50_error = 0, e2e_p99_error = 0;
+  double worst_error = 0;
+  std::int64_t covered = 0, stated = 0;
+};
+BacktestRow row_of(const ServingBacktest& backtest);
+
+struct OperatorRow {
+  std::string backtest, op, axis;
+  std::string_view where;  // "between", "beyond"
+  std::int64_t points = 0;
+  double median = 0, p90 = 0, bias = 0;
+};
+std::vector<OperatorRow> operator_rows(const ServingBacktest& backtest);
+
+struct BacktestDocument {
+  std::vector<BacktestRow> servings;
+  std::vector<OperatorRow> operators;
+};
+BacktestDocument document_of(const std::vector<ServingBacktest>& backtests);
+
+struct ServingDocument {
+  std::string model, device, engine, workload;
+  SplitRow split;
+  std::vector<serving::RuleSource> rules;
+  MemoryRow memory;
+  StandsOnRow stands_on;
+  StepError step_error;
+  std::vector<LatencyRow> latency;
+  ThroughputRow throughput;
+  LoadRow load;
+  std::vector<CourseRow> steps;
+  std::vector<ComparisonRow> comparison;
+  std::optional<std::int64_t> comparison_requests;
+  std::optional<BacktestRow> backtest;
+  std::vector<std::string> notes;
+};
+
+// `measured`: this prediction against a real run; `nearest`: the back-test most like it. Both may be nullptr.
+ServingDocument document_of(const ServingInput& input, const ServingForecast& forecast, const ServingBacktest* measured,
+                            const ServingBacktest* nearest);
+
+}  // namespace llmprof::predict

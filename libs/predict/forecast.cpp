@@ -1,0 +1,154 @@
+#include "predict/forecast.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/human.h"
+
+namespace llmprof::predict {
+namespace {
+
+using serving::EngineRules;
+using serving::Simulation;
+
+// Of a step whose operators all have measured times: what composing them leaves out (gaps between kernels, the host,
+// clocks). Back-tests of whole servings were within half of it (backtests.json).
+constexpr double kComposition = 0.02;
+// The roof is the least time. Kernels of engines were found between it and about twice it (perf/results,
+// docs/verified): an assumption that only tables can replace.
+constexpr double kRoofMost = 1.0;
+constexpr double kBlocksUncertain = 0.05;  // of a count that follows from the engine's rule
+
+// Steps of another cost, as much shorter or longer as they may be.
+class Scaled final : public StepCost {
+ public:
+  Scaled(StepCost& cost, double factor) : cost_(cost), factor_(factor) {}
+  StepTime of(const Batch& batch) override {
+    StepTime time = cost_.of(batch);
+    time.device_ns *= factor_;
+    time.host_ns *= factor_;
+    return time;
+  }
+
+ private:
+  StepCost& cost_;
+  double factor_;
+};
+
+bool has_experts(const model::Config& config) {
+  return std::ranges::any_of(config.kinds, [](const model::LayerKind& kind) { return kind.mlp.experts > 0; });
+}
+
+serving::SimulateOptions options_of(const ServingInput& input) {
+  serving::SimulateOptions options;
+  options.replicas = input.replicas;
+  // Replicas of a mixture of experts exchange tokens in every layer: none is ahead of the others.
+  options.lockstep = input.replicas > 1 && has_experts(input.config);
+  return options;
+}
+
+Result<void> settle_blocks(const ServingInput& input, ServingForecast& out) {
+  EngineSizes sizes{.max_batched_tokens = out.rules.max_num_batched_tokens, .max_requests = out.rules.max_num_seqs};
+  if (sizes.max_batched_tokens == 0) sizes.max_batched_tokens = std::max<std::int64_t>(1, out.rules.max_model_len);
+  LLMPROF_LET(out.memory, memory_needs(input.config, input.parallel, sizes));
+  if (out.rules.num_gpu_blocks > 0) return {};
+  const auto device_bytes = static_cast<double>(input.device.device.memory_bytes);
+  if (device_bytes <= 0) {
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("the memory of {} is not known, so neither is the number of KV blocks", input.device.device.name),
+        "give it with --set num_gpu_blocks=N (vLLM logs \"GPU KV cache size\"), or --device-memory SIZE"};
+  }
+  LLMPROF_LET(out.rules.num_gpu_blocks,
+              serving::kv_blocks(out.rules, {.device_bytes = device_bytes,
+                                             .weight_bytes = out.memory.weights_bytes,
+                                             .activation_bytes = out.memory.activation_bytes + out.memory.outside_bytes,
+                                             .graph_bytes = out.memory.graph_bytes,
+                                             .kv_bytes_per_token = out.memory.kv_bytes_per_token}));
+  out.blocks_derived = true;
+  out.notes.push_back(fmt::format(
+      "{} KV blocks of {} tokens follow from the engine's rule ({} of {}, less weights {}, activations {} and "
+      "what libraries take); the engine's own count is better (--set num_gpu_blocks=N)",
+      out.rules.num_gpu_blocks, out.rules.block_size, base::human_percent(out.rules.gpu_memory_utilization),
+      base::human_bytes(device_bytes), base::human_bytes(out.memory.weights_bytes),
+      base::human_bytes(out.memory.activation_bytes)));
+  return {};
+}
+
+Result<serving::Metrics> at_factor(const ServingInput& input, const ServingForecast& forecast, TableStepCost& cost,
+                                   double factor) {
+  EngineRules rules = forecast.rules;
+  if (forecast.blocks_derived) {
+    const double blocks = factor < 1 ? 1 + kBlocksUncertain : 1 - kBlocksUncertain;
+    rules.num_gpu_blocks = static_cast<std::int64_t>(static_cast<double>(rules.num_gpu_blocks) * blocks);
+  }
+  Scaled scaled(cost, factor);
+  serving::SimulateOptions options = options_of(input);
+  options.most_step_records = 0;
+  LLMPROF_LET(const Simulation simulation, serving::simulate(rules, input.workload, scaled, options));
+  return serving::metrics_of(simulation, input.slo, input.replicas, input.since);
+}
+
+}  // namespace
+
+StepError step_error(const std::vector<OperatorError>& operators, const BasisTimes& stands_on) {
+  double between = 0, beyond = 0, between_rows = 0, beyond_rows = 0;
+  for (const OperatorError& row : operators) {
+    const auto points = static_cast<double>(row.points);
+    (row.beyond ? beyond : between) += points * row.median;
+    (row.beyond ? beyond_rows : between_rows) += points;
+  }
+  if (between_rows > 0) between /= between_rows;
+  if (beyond_rows > 0) beyond /= beyond_rows;
+  const double inside = stands_on.share(Basis::kInterpolated) * between,
+               outside = stands_on.share(Basis::kExtrapolated) * beyond, roof = stands_on.share(Basis::kRoof);
+  StepError out;
+  out.least = 1 - (1 - roof) * (kComposition + inside + outside);
+  out.most = 1 + (1 - roof) * (kComposition + inside + outside) + roof * kRoofMost;
+  out.why = roof < 1 ? fmt::format("composing measured operators ±{}", base::human_percent(kComposition)) : "";
+  if (inside > 0) {
+    out.why += fmt::format(", interpolation ±{} (left-out points were off by {} at the median)",
+                           base::human_percent(inside), base::human_percent(between));
+  }
+  if (outside > 0) out.why += fmt::format(", extrapolation ±{}", base::human_percent(outside));
+  if (roof > 0.001) {
+    out.why += fmt::format("{}{} of the time is the roof, which kernels may take up to twice as long as (assumed)",
+                           out.why.empty() ? "" : ", ", base::human_percent(roof));
+  }
+  return out;
+}
+
+Result<ServingForecast> forecast_serving(const ServingInput& input) {
+  ServingForecast out;
+  out.rules = input.rules;
+  LLMPROF_TRY(settle_blocks(input, out));
+  LLMPROF_TRY(serving::check_rules(out.rules));
+  StepCostInput costs{
+      .config = input.config,
+      .parallel = input.parallel,
+      .tables = input.tables,
+      .roof = roof_for(input.config, input.device.peaks, input.device.device.name, input.device.device.cache_bytes),
+      .link = default_link(input.device.spec),
+      .host = input.host,
+      .attention = input.attention};
+  LLMPROF_LET(const std::unique_ptr<TableStepCost> cost, TableStepCost::make(std::move(costs)));
+  LLMPROF_LET(out.simulation, serving::simulate(out.rules, input.workload, *cost, options_of(input)));
+  out.metrics = serving::metrics_of(out.simulation, input.slo, input.replicas, input.since);
+  out.stands_on = cost->stands_on();
+  out.operator_errors = backtest_operators(*cost);
+  out.error = step_error(out.operator_errors, out.stands_on);
+  LLMPROF_LET(out.fast, at_factor(input, out, *cost, out.error.least));
+  LLMPROF_LET(out.slow, at_factor(input, out, *cost, out.error.most));
+  out.notes.insert(out.notes.end(), cost->notes().begin(), cost->notes().end());
+  for (std::size_t i = 1; i < out.simulation.rejected.size(); ++i) {
+    if (out.simulation.rejected[i] == 0) continue;
+    out.notes.push_back(fmt::format("{} requests were refused: {}", out.simulation.rejected[i],
+                                    serving::reason_text(static_cast<serving::Rejection>(i))));
+  }
+  if (input.host.per_step_ns == 0 && input.host.per_request_ns == 0)
+    out.notes.emplace_back("time of the host is not known and counts as hidden: a busy or slow CPU makes steps longer");
+  return out;
+}
+
+}  // namespace llmprof::predict

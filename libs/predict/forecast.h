@@ -1,0 +1,58 @@
+#pragma once
+// A workload on an engine, before it runs: the engine's scheduler over steps whose times are known, and how wrong that
+// may be.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "hw/resolve.h"
+#include "predict/serving/metrics.h"
+#include "predict/tables/backtest.h"
+#include "predict/tables/memory.h"
+#include "predict/tables/step_cost.h"
+
+namespace llmprof::predict {
+
+struct ServingInput {
+  model::Config config;  // of the whole model
+  model::Parallel parallel;
+  std::int64_t replicas = 1;
+  hw::DeviceAndPeaks device;  // without peaks where only tables know it
+  OperatorTables tables;      // may be empty: the bare roof
+  HostCosts host;
+  AttentionMode attention = AttentionMode::kJoint;
+  serving::EngineRules rules;  // num_gpu_blocks 0: by the engine's rule
+  serving::Workload workload;
+  serving::Slo slo;
+  serving::Since since = serving::Since::kSent;
+};
+
+// How much shorter and longer steps may be than predicted, as factors, and why.
+struct StepError {
+  double least = 1, most = 1;
+  std::string why;
+};
+
+struct ServingForecast {
+  serving::EngineRules rules;  // with the blocks that were used
+  bool blocks_derived = false;
+  MemoryNeeds memory;
+  serving::Simulation simulation;
+  serving::Metrics metrics;
+  serving::Metrics fast, slow;  // with all steps as short and as long as they may be
+  StepError error;
+  std::vector<OperatorError> operator_errors;  // of the tables, each point from its neighbours
+  BasisTimes stands_on;
+  std::vector<std::string> notes;
+};
+
+// Errors: a model that does not fit (with what is missing), tables of another model or device, settings that exclude
+// each other.
+Result<ServingForecast> forecast_serving(const ServingInput& input);
+
+// What the back-test of the operators says of times that stand on these.
+StepError step_error(const std::vector<OperatorError>& operators, const BasisTimes& stands_on);
+
+}  // namespace llmprof::predict

@@ -1,0 +1,127 @@
+#include "report/predict.h"
+
+#include <fmt/format.h>
+
+#include "base/human.h"
+#include "base/json.h"
+#include "report/layout.h"
+#include "report/table.h"
+
+namespace llmprof::report {
+namespace {
+
+using base::human_count;
+using base::human_ns;
+using base::human_percent;
+using base::Json;
+using predict::BacktestRow;
+using predict::ServingDocument;
+
+constexpr std::string_view kServing = "llmprof.predict_serving", kBacktest = "llmprof.predict_backtest";
+
+std::string change(double fraction) { return fmt::format("{:+.1f} %", fraction * 100); }
+
+std::string head(const ServingPage& page, const Style& style) {
+  const ServingDocument& d = page.document;
+  std::string on = d.device;
+  if (d.split.devices > 1) {
+    on = fmt::format("{} x {} (tensor parallel {}, {})", d.split.devices, on, d.split.tensor,
+                     counted(d.split.replicas, "replica"));
+  }
+  std::string out =
+      style.heading(fmt::format("Predicted, not measured: {} on {}, {}", d.model, on, d.engine)).substr(1);
+  out += wrapped(fmt::format("{}. At most {} requests and {} tokens a step; {} KV blocks of {} tokens{}.", d.workload,
+                             page.rules.max_num_seqs, page.rules.max_num_batched_tokens, d.memory.kv_blocks,
+                             d.memory.block_tokens, d.memory.blocks_source == "rule" ? " (by the engine's rule)" : ""));
+  return out +
+         wrapped(fmt::format("Stands on measured operators {}, interpolated {}, extrapolated {}, the bare roof {} "
+                             "(of {} of device time).",
+                             human_percent(d.stands_on.measured), human_percent(d.stands_on.interpolated),
+                             human_percent(d.stands_on.extrapolated), human_percent(d.stands_on.roof),
+                             human_ns(d.stands_on.device_ns)));
+}
+
+std::string throughput_lines(const ServingDocument& d) {
+  const predict::ThroughputRow& t = d.throughput;
+  std::string out = wrapped(
+      fmt::format("{} in {}: {} requests/s, {} output tokens/s ({} … {}), {} tokens/s with prompts.",
+                  counted(t.completed, "request"), human_ns(t.duration_ns), base::three_digits(t.requests_per_s),
+                  human_count(t.output_tokens_per_s), human_count(t.output_tokens_per_s_low),
+                  human_count(t.output_tokens_per_s_high), human_count(t.total_tokens_per_s)));
+  if (t.goodput_per_s) {
+    out += wrapped(fmt::format("Goodput: {} requests/s keep the SLO, {} of all requests.",
+                               base::three_digits(*t.goodput_per_s), human_percent(t.good_share.value_or(0))));
+  }
+  const predict::LoadRow& l = d.load;
+  return out +
+         wrapped(fmt::format(
+             "{} ({} as one CUDA graph, {} piecewise, {} eager); devices busy {} of the time. KV cache {} full at "
+             "the peak, {} on the mean; {}; {} of prompt tokens from the prefix cache.",
+             counted(l.steps, "step"), l.graph_steps, l.piecewise_steps, l.eager_steps,
+             human_percent(l.device_busy_share), human_percent(l.kv_peak_share), human_percent(l.kv_mean_share),
+             counted(l.preemptions, "preemption"), human_percent(l.cached_share)));
+}
+
+std::string trust_lines(const ServingDocument& d) {
+  std::string out = wrapped(fmt::format("Intervals: all steps {:.2f} to {:.2f} times as long as predicted: {}.",
+                                        d.step_error.least, d.step_error.most, d.step_error.why));
+  if (d.backtest) {
+    const BacktestRow& b = *d.backtest;
+    out += wrapped(
+        fmt::format("Nearest back-test ({}, {}): mean TTFT {}, TPOT {}, E2E {}, at worst {} (p50 and p99 included); {} "
+                    "of {} statistics in their interval.",
+                    b.name, b.basis, change(b.ttft_mean_error), change(b.tpot_mean_error), change(b.e2e_mean_error),
+                    change(b.worst_error), b.covered, b.stated));
+  }
+  for (const std::string& note : d.notes) out += wrapped("- " + note + ".");
+  return out;
+}
+
+}  // namespace
+
+std::string to_text(const ServingPage& page, bool colour) {
+  const ServingDocument& d = page.document;
+  const Style style{colour};
+  const Json all = base::fields_json(d);
+  const TableText tables(all);
+  const auto section = [&](std::string_view key) {
+    const std::string path = fmt::format("{}.{}[]", kServing, key);
+    const Json& rows = all[std::string(key)];
+    return rows.empty() ? "" : style.heading(tables.title(path)) + tables.rows(path, rows) + tables.notes(path);
+  };
+  std::string out = head(page, style) + section("latency") + "\n" + throughput_lines(d) + section("comparison") +
+                    style.heading("How far to trust it") + trust_lines(d);
+  if (!page.full) return out + wrapped("--full: rules of the engine with their sources, and the course over time.");
+  return out + section("steps") + section("rules");
+}
+
+void to_json(const ServingPage& page, Json& out) { out.update(described_fields(kServing, page.document)); }
+
+std::string to_text(const BacktestPage& page, bool colour) {
+  const Style style{colour};
+  const Json nothing;
+  const TableText tables(nothing);
+  const std::string servings = fmt::format("{}.servings[]", kBacktest),
+                    operators = fmt::format("{}.operators[]", kBacktest);
+  std::string out = style.heading(tables.title(servings)).substr(1);
+  for (const predict::ServingBacktest& each : page.servings) {
+    const BacktestRow row = predict::row_of(each);
+    out +=
+        wrapped(fmt::format(
+            "{}, {}: {}, {} of {} statistics in the stated interval (steps {:.2f} to {:.2f} times as long).", row.name,
+            row.basis, counted(row.requests, "request"), row.covered, row.stated, each.error.least, each.error.most)) +
+        tables.rows(servings, Json::array({base::fields_json(row)}));
+  }
+  for (const predict::ServingBacktest& each : page.servings) {
+    if (each.operators.empty()) continue;
+    out += style.heading(tables.title(operators)) + wrapped(each.name) +
+           tables.rows(operators, base::fields_json(predict::operator_rows(each)));
+  }
+  return out;
+}
+
+void to_json(const BacktestPage& page, Json& out) {
+  out.update(described_fields(kBacktest, predict::document_of(page.servings)));
+}
+
+}  // namespace llmprof::report

@@ -1,0 +1,26 @@
+#pragma once
+// What `llmprof predict` says of a serving, for terminal and JSON.
+
+#include <string>
+#include <vector>
+
+#include "base/json_fwd.h"
+#include "predict/document.h"
+
+namespace llmprof::report {
+
+struct ServingPage {
+  predict::ServingDocument document;
+  predict::serving::EngineRules rules;
+  bool full = false;  // rules and the course over time, too
+};
+std::string to_text(const ServingPage& page, bool colour);
+void to_json(const ServingPage& page, base::Json& out);
+
+struct BacktestPage {
+  std::vector<predict::ServingBacktest> servings;
+};
+std::string to_text(const BacktestPage& page, bool colour);
+void to_json(const BacktestPage& page, base::Json& out);
+
+}  // namespace llmprof::report
