@@ -186,6 +186,7 @@ Json counters_json(const std::vector<analyze::CountedKernel>& kernels) {
 Json run_facts(const std::string& run, const trace::RunInfo& info) {
   Json all = {{"path", run}, {"window", text_or_null(info.window)}, {"recorded_by", info.llmprof_version}};
   all["created"] = info.created, all["command"] = info.command, all["source"] = info.source;
+  all["prediction"] = text_or_null(info.prediction);
   all["clock"] = info.clock, all["format_version"] = info.format_version;
   return all;
 }

@@ -32,7 +32,9 @@ std::string title(const Page& page, const Style& style) {
   std::string out = style.heading(page.run).substr(1);
   if (!command.empty()) out += wrapped(command);
   return out + wrapped(fmt::format("{}, llmprof {}{}", page.info.created, page.info.llmprof_version,
-                                   page.info.source == "record" ? "" : ", from " + page.info.source));
+                                   page.info.source == "record" ? ""
+                                   : is_predicted(page)         ? ", predicted"
+                                                                : ", from " + page.info.source));
 }
 
 std::string losses(const Page& page, const Style& style) {
@@ -55,11 +57,13 @@ std::string seen(const Page& page) {
 // What was lost or not seen comes before everything that is said about the rest.
 std::string coverage(const Page& page, const Style& style) {
   const std::string lost = losses(page, style);
+  if (is_predicted(page)) return style.heading("Coverage") + prediction_lines(page) + lost + gap_lines(page, style);
   return style.heading("Coverage") + source_lines(page) + window_line(page) +
          (lost.empty() ? "  Nothing was lost.\n" : "  Lost or not seen:\n" + lost) + gap_lines(page, style);
 }
 
 std::string recorded(const Page& page, const Style& style) {
+  if (is_predicted(page)) return predicted_section(page, style);
   const Coverage& c = page.summary.coverage;
   std::string out = style.heading("What was recorded");
   out += wrapped(fmt::format("{} {}, {}{}, {}, {}.", seen(page), counted(c.threads, "thread"),
@@ -258,7 +262,9 @@ std::string stages_part(const Page& page, const Style& style, const TableText& t
 }
 
 std::string host_part(const Page& page, const Style& style, const TableText& tables) {
-  return is_imported(page) && page.summary.host.memory.empty() ? "" : host_section(page, style, tables);
+  return (is_imported(page) || is_predicted(page)) && page.summary.host.memory.empty()
+             ? ""
+             : host_section(page, style, tables);
 }
 
 namespace {

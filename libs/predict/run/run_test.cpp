@@ -286,7 +286,7 @@ TEST(WriteRun, UnevenBatchesAndRequests) {
   }
   predicted.requests = {{0, 5e8, now_ns, 5, 18, "finished"}, {1e8, {}, {}, 2, 0, "waiting"}};
   const trace::Run run = write_and_open(predicted, folder, "serving.llmprof");
-  EXPECT_EQ(ask(run, "SELECT name FROM range WHERE category IS NULL ORDER BY begin_ns LIMIT 2"),
+  EXPECT_EQ(ask(run, "SELECT name FROM range WHERE category = 'step' ORDER BY begin_ns LIMIT 2"),
             (std::vector<std::vector<std::string>>{
                 {"execute_9_context_2(sq7sk10sqsq29sqsk44)_generation_2(sq2sk16sqsq2sqsk16)"},
                 {"execute_2_context_0(sq0sk0sqsq0sqsk0)_generation_2(sq2sk18sqsq2sqsk18)"}}));

@@ -99,9 +99,7 @@ class Writer {
 
   // The process that would do it; what only a real one has stays unknown.
   void process() {
-    trace::ProcessRow row{.id = kProcess, .executable = name("a predicted process"), .begin_ns = 0};
-    if (run_.parallel.ranks() > 1) row.rank = 0, row.world = run_.parallel.ranks();
-    writer_.add(row);
+    writer_.add(trace::ProcessRow{.id = kProcess, .executable = name("a predicted process"), .begin_ns = 0});
     writer_.add(trace::ThreadRow{.id = kThread, .process_id = kProcess, .name = name("predicted"), .begin_ns = 0});
   }
 
@@ -120,9 +118,9 @@ class Writer {
     const std::int64_t begin_ns = whole_ns(step.begin_ns), end_ns = whole_ns(step.begin_ns + step.device_ns);
     if (step.batch.requests() == 0 || end_ns <= begin_ns) return;
     trace::RangeRow row = range(begin_ns, end_ns, {});
+    row.domain = name("llmprof"), row.category = name("step");
     if (const auto all = alike(step.batch)) {
       row.name = name(stage_of(step.batch));
-      row.domain = name("llmprof"), row.category = name("step");
       row.payload = all->batch | all->tokens << 16 | all->context << 40;
     } else {
       row.name = name(engine_name(step.batch));
