@@ -74,7 +74,7 @@ std::string what_ran(const Page& page, const Style& style) {
   const std::string stands_on = is_predicted(page) ? " " + page.info.prediction : "";
   const std::string first = wrapped(line + "." + stands_on);
   out += failed ? style.warning(first) : first;
-  const std::string model = model_words(page.summary), job = job_words(page.summary);
+  const std::string model = model_words(page.summary), job = job_words(page.summary, is_predicted(page));
   return out + window_line(page) + wrapped(model + (model.empty() || job.empty() ? "" : " ") + job);
 }
 

@@ -131,6 +131,6 @@ std::string cost_lines(const Page& page, const Style& style);
 std::string environment_line(std::string_view card_json);
 
 // "2 ranks on 2 GPUs: tensor parallel 2. Known by: --parallel tp=2."; "" of a single rank with a whole model.
-std::string job_words(const analyze::Summary& summary);
+std::string job_words(const analyze::Summary& summary, bool predicted = false);
 
 }  // namespace llmprof::report

@@ -85,7 +85,7 @@ std::string recorded(const Page& page, const Style& style) {
 }
 
 std::string job_lines(const Page& page) {
-  const std::string words = job_words(page.summary);
+  const std::string words = job_words(page.summary, is_predicted(page));
   return words.empty() ? "" : wrapped(words);
 }
 
@@ -412,7 +412,7 @@ std::string environment_line(std::string_view card_json) {
   return out;
 }
 
-std::string job_words(const analyze::Summary& summary) {
+std::string job_words(const analyze::Summary& summary, bool predicted) {
   const analyze::Job& job = summary.job;
   const std::int64_t ranks = std::ssize(job.ranks);
   const bool divided = job.groups.parts() > 1 || job.groups.expert > 1;
@@ -421,7 +421,10 @@ std::string job_words(const analyze::Summary& summary) {
   std::string line =
       fmt::format("{} on {}{}: {}.", counted(ranks, "rank"), counted(job.devices, summary.on_gpu ? "GPU" : "CPU"),
                   ranks > job.devices ? ", shared" : "", job.groups.words());
-  if (ranks < job.world) line += fmt::format(" {} of {} were recorded.", ranks, counted(job.world, "rank"));
+  if (ranks < job.world) {
+    line += fmt::format(" {} of {} {}.", ranks, counted(job.world, "rank"),
+                        predicted ? "is in the run, as all do the same" : "were recorded");
+  }
   if (!job.origin.empty()) line += fmt::format(" Source: {}{}{}.", job.origin, job.note.empty() ? "" : "; ", job.note);
   if (ranks > 1) line += " Findings and waterfalls are of a mean rank, stages and their rates of all together.";
   return line;

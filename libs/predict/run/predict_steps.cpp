@@ -62,7 +62,12 @@ class StageSum {
     if (out_.ops.empty()) out_.ops = ops;
     for (const OpTime& op : ops) {
       out_.device_ns += op.ns;
-      out_.stands_on.add({op.ns, op.basis}, 1);
+      // Costs of links and launches are stated, not the least that they can be.
+      if (op.floor_ns <= 0 && op.basis == Basis::kRoof) {
+        out_.assumed_ns += op.ns;
+      } else {
+        out_.stands_on.add({op.ns, op.basis}, 1);
+      }
     }
     if (out_.steps == 1) return;
     for (std::size_t i = 0; i < std::min(ops.size(), out_.ops.size()); ++i) {
@@ -82,7 +87,8 @@ class StageSum {
 
   StageTimes mean() {
     const double n = static_cast<double>(std::max<std::int64_t>(1, out_.steps));
-    for (double* value : {&out_.device_ns, &out_.host_ns, &out_.step_ns, &out_.flops, &out_.bytes}) *value /= n;
+    for (double* value : {&out_.device_ns, &out_.assumed_ns, &out_.host_ns, &out_.step_ns, &out_.flops, &out_.bytes})
+      *value /= n;
     for (OpTime& op : out_.ops) op.ns /= n, op.floor_ns /= n;
     for (double& ns : out_.stands_on.ns) ns /= n;
     if (floor_.ns) out_.floor_ns = *floor_.ns / n;
@@ -178,12 +184,18 @@ StepsEnergy energy_of(const StepsPrediction& prediction, const StepsInput& input
 
 std::string sentence(const TableStepCost& cost, const StepsPrediction& prediction) {
   BasisTimes all;
+  double assumed_ns = 0;
   for (const StageTimes& stage : prediction.stages) {
     BasisTimes times = stage.stands_on;
     for (double& ns : times.ns) ns *= static_cast<double>(stage.steps);
     all += times;
+    assumed_ns += stage.assumed_ns * static_cast<double>(stage.steps);
   }
+  const double device_ns = all.total() + assumed_ns;
   std::string text = fmt::format("The device's time stands on {}", stands_on_words(all));
+  if (assumed_ns > 0 && device_ns > 0)
+    text = fmt::format("{} of the device's time is of stated costs of links and launches, the rest stands on {}",
+                       base::human_percent(assumed_ns / device_ns), stands_on_words(all));
   const TableSource& source = cost.source();
   if (!source.folder.empty()) text += fmt::format("; tables of {}", source.folder);
   const HostCosts& host = cost.input().host;

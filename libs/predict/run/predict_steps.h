@@ -46,7 +46,8 @@ struct StageTimes {
   std::optional<double> floor_ns;  // of the whole step: the longer of its FLOPs and its bytes; none: a peak is unknown
   std::string bound;               // "compute", "memory", "unknown"
   double flops = 0, bytes = 0;
-  BasisTimes stands_on;
+  BasisTimes stands_on;     // of operators
+  double assumed_ns = 0;    // of device_ns: links between ranks and launches, by stated costs
   std::vector<OpTime> ops;  // one per part, in the order of a step
   std::vector<Variant> variants;
 };

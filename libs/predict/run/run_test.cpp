@@ -255,6 +255,10 @@ TEST(WriteRun, EveryOperatorOfALargeModel) {
   // 8 G parameters of 2 bytes, by two devices that read 4.8 TB/s each: 1.7 ms a token at least.
   EXPECT_GT(*out.tpot_ns, 1.5e6);
   EXPECT_LT(*out.tpot_ns, 3e6);
+  // What links take is stated by somebody: it is not called the least that it can be.
+  EXPECT_GT(out.stages[0].assumed_ns, 0);
+  EXPECT_NEAR(out.stages[0].assumed_ns + out.stages[0].stands_on.total(), out.stages[0].device_ns, 1);
+  EXPECT_THAT(out.run.stands_on, HasSubstr("of stated costs of links and launches"));
   const trace::Run run = write_and_open(out.run, folder, "large.llmprof");
   // After the embedding, and after attention and MLP of each layer.
   EXPECT_EQ(number(run, "SELECT count(*) FROM kernel WHERE name = 'all_reduce'"), 33 * (2 * 32 + 1));
