@@ -288,14 +288,14 @@ TEST(WriteRun, UnevenBatchesAndRequests) {
     now_ns += step.device_ns + 1e6;
     predicted.steps.push_back(std::move(step));
   }
-  predicted.requests = {{0, 5e8, now_ns, 5, 18, "finished"}, {1e8, {}, {}, 2, 0, "waiting"}};
+  predicted.requests = {{0, 5e6, now_ns, 5, 18, "finished"}, {1e6, {}, {}, 2, 0, "waiting"}};
   const trace::Run run = write_and_open(predicted, folder, "serving.llmprof");
   EXPECT_EQ(ask(run, "SELECT name FROM range WHERE category = 'step' ORDER BY begin_ns LIMIT 2"),
             (std::vector<std::vector<std::string>>{
                 {"execute_9_context_2(sq7sk10sqsq29sqsk44)_generation_2(sq2sk16sqsq2sqsk16)"},
                 {"execute_2_context_0(sq0sk0sqsq0sqsk0)_generation_2(sq2sk18sqsq2sqsk18)"}}));
   EXPECT_EQ(ask(run, "SELECT first_token_ns, prompt_tokens, status FROM request ORDER BY arrival_ns"),
-            (std::vector<std::vector<std::string>>{{"500000000", "5", "finished"}, {"NULL", "2", "waiting"}}));
+            (std::vector<std::vector<std::string>>{{"5000000", "5", "finished"}, {"NULL", "2", "waiting"}}));
 }
 
 }  // namespace
