@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "pictures/page_data.h"
 #include "report/layout.h"
+#include "report/sections.h"
 #include "report/waterfall.h"
 
 namespace llmprof::pictures {
@@ -61,9 +62,18 @@ void tidy(report::Plot& plot) {
   }
 }
 
+// Notes say how the picture's numbers came about.
+void say_predicted(const report::Page& page, std::string& note) {
+  constexpr std::string_view kMeasured = "measured";
+  const std::size_t at = report::is_predicted(page) ? note.find(kMeasured) : std::string::npos;
+  if (at != std::string::npos) note.replace(at, kMeasured.size(), "predicted");
+}
+
 Result<report::Plot> waterfall_picture(const report::Page& page, const PictureOptions& options) {
   LLMPROF_LET(const Waterfall* waterfall, waterfall_of(page, options.stage));
-  report::Plot plot = report::plot_of(*waterfall);
+  report::Plot plot = report::plot_of(*waterfall, report::is_predicted(page) ? "predicted" : "measured");
+  if (report::is_predicted(page))  // what a recording did not see is no question here
+    std::erase_if(plot.rows, [](const report::PlotRow& row) { return row.value.starts_with("unknown ("); });
   std::string peaks;
   if (page.summary.peak_bandwidth) {
     const analyze::DeviceCard& device = page.summary.devices.front();
@@ -73,6 +83,7 @@ Result<report::Plot> waterfall_picture(const report::Page& page, const PictureOp
                     device.type, base::human_rate(*page.summary.peak_bandwidth, "B/s"), device.peak_bandwidth_source);
   }
   plot.note = "measured, " + plot.note + peaks;
+  say_predicted(page, plot.note);
   tidy(plot);
   return plot;
 }
@@ -96,6 +107,7 @@ Result<report::Plot> points_picture(std::string_view picture, const trace::Run& 
     why = "memory was not read, and no allocation was recorded";
   }
   if (plot.series.empty()) return nothing(picture, why, page);
+  say_predicted(page, plot.note);
   return plot;
 }
 
@@ -180,6 +192,7 @@ Result<report::Plot> picture_plot(std::string_view picture, const trace::Run& ru
     plot = timeline_plot(data);
     plot.title = "Timeline" + of;
     plot.note = timeline_note(data);
+    say_predicted(page, plot.note);
   } else if (picture == "flame") {
     LLMPROF_LET(const Flame data, flame_of(run, page, options));
     plot = flame_plot(data, options.weight, options.stage, options.width);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "predict/backtests.h"
+#include "predict/run/predict_steps.h"
 
 namespace llmprof::predict {
 
@@ -109,5 +110,61 @@ struct ServingDocument {
 // `measured`: this prediction against a real run; `nearest`: the back-test most like it. Both may be nullptr.
 ServingDocument document_of(const ServingInput& input, const ServingForecast& forecast, const ServingBacktest* measured,
                             const ServingBacktest* nearest);
+
+// ---- steps
+
+struct StageRow {
+  std::string stage;
+  std::int64_t steps = 0;
+  double step_ns = 0, device_ns = 0, host_ns = 0;
+  std::optional<double> floor_ns, of_floor;
+  std::string bound;
+  double flops = 0, bytes = 0;
+  double measured = 0, interpolated = 0, roof = 0, assumed = 0;  // shares
+};
+
+struct OpRow {
+  std::string stage, op;
+  std::int64_t calls = 0;
+  double ns = 0, share = 0;
+  std::optional<double> floor_ns, of_floor;
+  std::string_view basis;
+  std::string source;
+};
+
+struct VariantRow {
+  std::string stage, name;
+  std::int64_t kernels = 0;
+  std::optional<double> ns;
+  std::string meaning, why;
+};
+
+struct NeedsRow {
+  double weights_bytes = 0, kv_bytes = 0, activation_bytes = 0, total_bytes = 0;
+  std::optional<double> device_bytes;
+  bool fits = true;
+};
+
+struct EnergyRow {
+  double watts = 0;
+  bool bound = false;
+  std::string source;
+  std::optional<double> prefill_j, decode_j_per_token;
+};
+
+struct StepsDocument {
+  std::string model, device;
+  std::int64_t batch = 1, prompt = 0, context = 0;
+  std::optional<double> ttft_ns, tpot_ns, tpot_first_ns, tpot_last_ns, tokens_per_s;
+  StepError step_error;
+  std::vector<StageRow> stages;
+  std::vector<OpRow> operators;
+  std::vector<VariantRow> variants;
+  NeedsRow needs;
+  std::optional<EnergyRow> energy;
+  std::vector<std::string> notes;
+  std::string run;
+};
+StepsDocument document_of(const StepsInput& input, const StepsPrediction& prediction, const TableStepCost& cost);
 
 }  // namespace llmprof::predict

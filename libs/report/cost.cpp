@@ -87,7 +87,7 @@ std::string window_line(const Page& page) {
 
 std::string cost_line(const Page& page) {
   const CollectorCost& cost = page.summary.cost;
-  if (is_imported(page)) return "";
+  if (is_imported(page) || is_predicted(page)) return "";
   if (!cost.known) return wrapped(fmt::format("Recording cost: unknown, {}.", cost.why));
   const StageCost* measured = nullptr;  // of the stage with the most steps: what the run itself tells is better than
                                         // an estimate

@@ -30,6 +30,7 @@ std::string estimate_line(const Page& page, std::string_view stage) {
     estimated = s.estimated_ns;
   }
   if (estimated == 0) return "";
+  if (is_predicted(page)) return wrapped("~: predicted.");
   if (by_node == 0) {  // recorded in another stage, of the same graph
     launches = c.graph_launches;
     by_node = c.graph_launches_by_node;
@@ -42,12 +43,12 @@ std::string estimate_line(const Page& page, std::string_view stage) {
 std::string gpu_coverage(const Page& page) {
   const Coverage& c = page.summary.coverage;
   if (c.gpu_ns == 0) return "";
-  std::string out =
-      wrapped(fmt::format("GPU time {}, the sum over kernels: {} of it attributed to a stage and a kernel or graph node "
-                          "({} to a stage, {} to a "
-                          "kernel or node, {} to a module).",
-                          time_of(c.gpu_ns), percent(c.gpu_placed_ns, c.gpu_ns), percent(c.gpu_stage_ns, c.gpu_ns),
-                          percent(c.gpu_node_ns, c.gpu_ns), percent(c.gpu_module_ns, c.gpu_ns)));
+  std::string out = wrapped(
+      fmt::format("GPU time {}, the sum over kernels: {} of it attributed to a stage and a kernel or graph node "
+                  "({} to a stage, {} to a "
+                  "kernel or node, {} to a module).",
+                  time_of(c.gpu_ns), percent(c.gpu_placed_ns, c.gpu_ns), percent(c.gpu_stage_ns, c.gpu_ns),
+                  percent(c.gpu_node_ns, c.gpu_ns), percent(c.gpu_module_ns, c.gpu_ns)));
   if (c.graph_launches > 0) {
     std::string line = fmt::format("{} of {}, {} of them recorded node by node. {} of the GPU time is measured",
                                    counted(c.graph_launches, "launch"), counted(c.graphs, "graph"),

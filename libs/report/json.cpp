@@ -53,9 +53,9 @@ Json cost_json(const Page& page) {
   return out;
 }
 
-Json job_json(const analyze::Summary& summary) {
-  Json all = fields_json(summary.job);
-  all["sentence"] = text_or_null(job_words(summary));
+Json job_json(const Page& page) {
+  Json all = fields_json(page.summary.job);
+  all["sentence"] = text_or_null(job_words(page.summary, is_predicted(page)));
   return described("job", all);
 }
 
@@ -186,6 +186,7 @@ Json counters_json(const std::vector<analyze::CountedKernel>& kernels) {
 Json run_facts(const std::string& run, const trace::RunInfo& info) {
   Json all = {{"path", run}, {"window", text_or_null(info.window)}, {"recorded_by", info.llmprof_version}};
   all["created"] = info.created, all["command"] = info.command, all["source"] = info.source;
+  all["prediction"] = text_or_null(info.prediction);
   all["clock"] = info.clock, all["format_version"] = info.format_version;
   return all;
 }
@@ -239,7 +240,7 @@ void to_json(const Page& page, base::Json& out) {
   all["ridge"] = maybe(s.ridge);
   all["gaps"] = described_fields("gaps[]", s.gpu.gaps);
   all["notes"] = described_fields("notes[]", s.gpu.notes);
-  all["job"] = job_json(s);
+  all["job"] = job_json(page);
   all["stacks"] = described_fields("stacks", s.host.stacks);
   all["blocks"] = blocks_json(page);
   all["ranges"] = described_fields("ranges[]", s.range_tree);

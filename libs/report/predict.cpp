@@ -17,7 +17,8 @@ using base::Json;
 using predict::BacktestRow;
 using predict::ServingDocument;
 
-constexpr std::string_view kServing = "llmprof.predict_serving", kBacktest = "llmprof.predict_backtest";
+constexpr std::string_view kSteps = "llmprof.predict", kServing = "llmprof.predict_serving",
+                           kBacktest = "llmprof.predict_backtest";
 
 std::string change(double fraction) { return fmt::format("{:+.1f} %", fraction * 100); }
 
@@ -96,6 +97,49 @@ std::string to_text(const ServingPage& page, bool colour) {
 }
 
 void to_json(const ServingPage& page, Json& out) { out.update(described_fields(kServing, page.document)); }
+
+std::string to_text(const StepsPage& page, bool colour) {
+  const predict::StepsDocument& d = page.document;
+  const Style style{colour};
+  const Json all = base::fields_json(d);
+  const TableText tables(all);
+  const auto section = [&](std::string_view key) {
+    const std::string path = fmt::format("{}.{}[]", kSteps, key);
+    const Json& rows = all[std::string(key)];
+    return rows.empty() ? "" : style.heading(tables.title(path)) + tables.rows(path, rows) + tables.notes(path);
+  };
+  std::string out = style.heading(fmt::format("Predicted, not measured: {} on {}", d.model, d.device)).substr(1);
+  std::string times = fmt::format("Batch {}", d.batch);
+  const auto ranged = [&](const std::optional<double>& ns) {
+    return fmt::format("{} ({} … {})", human_ns(*ns), human_ns(*ns * d.step_error.least),
+                       human_ns(*ns * d.step_error.most));
+  };
+  if (d.ttft_ns) times += fmt::format(", prompt {}: TTFT {}", d.prompt, ranged(d.ttft_ns));
+  if (d.tpot_ns) {
+    times += fmt::format(", context {}: TPOT {}, {} tokens/s", d.context, ranged(d.tpot_ns),
+                         human_count(d.tokens_per_s.value_or(0)));
+  }
+  out += wrapped(times + ".");
+  const predict::NeedsRow& m = d.needs;
+  out += wrapped(fmt::format(
+      "Memory: weights {}, KV cache {}, activations {}: {}{}.", base::human_bytes(m.weights_bytes),
+      base::human_bytes(m.kv_bytes), base::human_bytes(m.activation_bytes), base::human_bytes(m.total_bytes),
+      !m.device_bytes ? ""
+      : m.fits        ? fmt::format(" of {}", base::human_bytes(*m.device_bytes))
+               : fmt::format(", more than the {} of the device: it does not fit", base::human_bytes(*m.device_bytes))));
+  if (d.energy && d.energy->decode_j_per_token) {
+    out += wrapped(fmt::format("Energy: {}{} J per token ({}).", d.energy->bound ? "at most " : "",
+                               base::three_digits(*d.energy->decode_j_per_token), d.energy->source));
+  }
+  out += section("stages") + section("operators") + section("variants") + style.heading("How far to trust it");
+  out += wrapped(fmt::format("Intervals: steps {:.2f} to {:.2f} times as long as predicted: {}.", d.step_error.least,
+                             d.step_error.most, d.step_error.why));
+  for (const std::string& note : d.notes) out += wrapped("- " + note + ".");
+  return out + (d.run.empty() ? wrapped("-o NAME writes it as a run: report, diff, query and plot read it.")
+                              : wrapped(fmt::format("Written to {}: llmprof report {}", d.run, d.run)));
+}
+
+void to_json(const StepsPage& page, Json& out) { out.update(described_fields(kSteps, page.document)); }
 
 std::string to_text(const BacktestPage& page, bool colour) {
   const Style style{colour};

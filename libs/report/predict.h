@@ -17,6 +17,12 @@ struct ServingPage {
 std::string to_text(const ServingPage& page, bool colour);
 void to_json(const ServingPage& page, base::Json& out);
 
+struct StepsPage {
+  predict::StepsDocument document;
+};
+std::string to_text(const StepsPage& page, bool colour);
+void to_json(const StepsPage& page, base::Json& out);
+
 struct BacktestPage {
   std::vector<predict::ServingBacktest> servings;
 };

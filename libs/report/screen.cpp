@@ -61,6 +61,7 @@ std::string what_ran(const Page& page, const Style& style) {
   const std::int64_t wall_ns = life_ns > 0 ? life_ns : page.summary.coverage.wall_ns;
   std::string line = base::human_ns(static_cast<double>(wall_ns));
   if (wall_ns <= 0) line = "No times";
+  if (is_predicted(page)) line = "Predicted, not measured: " + line;
   if (const std::string status = exit_words(page); !status.empty()) line += ", " + status;
   if (page.summary.life.process_id != 0 && !page.summary.life.ended) line += ", still running when recording ended";
   if (const std::string device = device_words(page.summary); !device.empty()) line += ", on " + device;
@@ -70,9 +71,10 @@ std::string what_ran(const Page& page, const Style& style) {
         fmt::format(", imported from {}{}", source.file, source.tool.empty() ? "" : fmt::format(" ({})", source.tool));
   }
   const bool failed = page.summary.life.exit_status.value_or(0) != 0;
-  const std::string first = wrapped(line + ".");
+  const std::string stands_on = is_predicted(page) ? " " + page.info.prediction : "";
+  const std::string first = wrapped(line + "." + stands_on);
   out += failed ? style.warning(first) : first;
-  const std::string model = model_words(page.summary), job = job_words(page.summary);
+  const std::string model = model_words(page.summary), job = job_words(page.summary, is_predicted(page));
   return out + window_line(page) + wrapped(model + (model.empty() || job.empty() ? "" : " ") + job);
 }
 
@@ -216,6 +218,7 @@ bool is_data_loss(const analyze::Loss& loss) { return loss.severity == trace::na
 
 // One line: what is missing, by name. Lost data is said before everything else, as it may change all of it.
 std::string lost(const Page& page, const Style& style) {
+  if (is_predicted(page)) return "";
   std::string names, incomplete;
   for (const analyze::Loss& loss : page.summary.losses) {
     std::string name = loss.name;

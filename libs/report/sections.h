@@ -62,6 +62,12 @@ std::string hardware_alone(const Page& page, const Style& style,
 // What a report says of runs that other tools' files made: the files, operators of the framework, attention, totals.
 
 bool is_imported(const Page& page);
+
+// What a report says of runs that nobody measured (predicted.cpp).
+bool is_predicted(const Page& page);
+std::string prediction_lines(const Page& page);                       // "" of other runs
+std::string predicted_section(const Page& page, const Style& style);  // in place of what was recorded
+
 bool has_timeline(const Page& page);         // false: totals, a log without times, kernels that were run one by one
 std::string source_lines(const Page& page);  // the files, first thing of the coverage
 std::string framework_table(const Page& page, const Style& style, const TableText& tables);
@@ -125,6 +131,6 @@ std::string cost_lines(const Page& page, const Style& style);
 std::string environment_line(std::string_view card_json);
 
 // "2 ranks on 2 GPUs: tensor parallel 2. Known by: --parallel tp=2."; "" of a single rank with a whole model.
-std::string job_words(const analyze::Summary& summary);
+std::string job_words(const analyze::Summary& summary, bool predicted = false);
 
 }  // namespace llmprof::report

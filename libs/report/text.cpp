@@ -32,7 +32,9 @@ std::string title(const Page& page, const Style& style) {
   std::string out = style.heading(page.run).substr(1);
   if (!command.empty()) out += wrapped(command);
   return out + wrapped(fmt::format("{}, llmprof {}{}", page.info.created, page.info.llmprof_version,
-                                   page.info.source == "record" ? "" : ", from " + page.info.source));
+                                   page.info.source == "record" ? ""
+                                   : is_predicted(page)         ? ", predicted"
+                                                                : ", from " + page.info.source));
 }
 
 std::string losses(const Page& page, const Style& style) {
@@ -55,11 +57,13 @@ std::string seen(const Page& page) {
 // What was lost or not seen comes before everything that is said about the rest.
 std::string coverage(const Page& page, const Style& style) {
   const std::string lost = losses(page, style);
+  if (is_predicted(page)) return style.heading("Coverage") + prediction_lines(page) + lost + gap_lines(page, style);
   return style.heading("Coverage") + source_lines(page) + window_line(page) +
          (lost.empty() ? "  Nothing was lost.\n" : "  Lost or not seen:\n" + lost) + gap_lines(page, style);
 }
 
 std::string recorded(const Page& page, const Style& style) {
+  if (is_predicted(page)) return predicted_section(page, style);
   const Coverage& c = page.summary.coverage;
   std::string out = style.heading("What was recorded");
   out += wrapped(fmt::format("{} {}, {}{}, {}, {}.", seen(page), counted(c.threads, "thread"),
@@ -81,7 +85,7 @@ std::string recorded(const Page& page, const Style& style) {
 }
 
 std::string job_lines(const Page& page) {
-  const std::string words = job_words(page.summary);
+  const std::string words = job_words(page.summary, is_predicted(page));
   return words.empty() ? "" : wrapped(words);
 }
 
@@ -258,7 +262,9 @@ std::string stages_part(const Page& page, const Style& style, const TableText& t
 }
 
 std::string host_part(const Page& page, const Style& style, const TableText& tables) {
-  return is_imported(page) && page.summary.host.memory.empty() ? "" : host_section(page, style, tables);
+  return (is_imported(page) || is_predicted(page)) && page.summary.host.memory.empty()
+             ? ""
+             : host_section(page, style, tables);
 }
 
 namespace {
@@ -406,7 +412,7 @@ std::string environment_line(std::string_view card_json) {
   return out;
 }
 
-std::string job_words(const analyze::Summary& summary) {
+std::string job_words(const analyze::Summary& summary, bool predicted) {
   const analyze::Job& job = summary.job;
   const std::int64_t ranks = std::ssize(job.ranks);
   const bool divided = job.groups.parts() > 1 || job.groups.expert > 1;
@@ -415,7 +421,10 @@ std::string job_words(const analyze::Summary& summary) {
   std::string line =
       fmt::format("{} on {}{}: {}.", counted(ranks, "rank"), counted(job.devices, summary.on_gpu ? "GPU" : "CPU"),
                   ranks > job.devices ? ", shared" : "", job.groups.words());
-  if (ranks < job.world) line += fmt::format(" {} of {} were recorded.", ranks, counted(job.world, "rank"));
+  if (ranks < job.world) {
+    line += fmt::format(" {} of {} {}.", ranks, counted(job.world, "rank"),
+                        predicted ? "is in the run, as all do the same" : "were recorded");
+  }
   if (!job.origin.empty()) line += fmt::format(" Source: {}{}{}.", job.origin, job.note.empty() ? "" : "; ", job.note);
   if (ranks > 1) line += " Findings and waterfalls are of a mean rank, stages and their rates of all together.";
   return line;

@@ -81,7 +81,7 @@ std::string cell_of(const Waterfall& waterfall, const std::string& label) {
   return "-";
 }
 
-std::string side_by_side(const std::vector<const Waterfall*>& waterfalls) {
+std::string side_by_side(const std::vector<const Waterfall*>& waterfalls, const std::string& first_label) {
   std::vector<base::TextTable::Column> columns = {{"", Align::kLeft, true}};
   for (const Waterfall* waterfall : waterfalls) columns.push_back({waterfall->stage});
   base::TextTable table(columns);
@@ -90,7 +90,7 @@ std::string side_by_side(const std::vector<const Waterfall*>& waterfalls) {
     for (const Waterfall* waterfall : waterfalls) row.push_back(cell(*waterfall));
     table.add(row);
   };
-  add("measured", [](const Waterfall& w) { return w.quantity + " " + mean_cell(w, w.measured_ns); });
+  add(first_label, [](const Waterfall& w) { return w.quantity + " " + mean_cell(w, w.measured_ns); });
   for (const std::string& label : row_labels(waterfalls))
     add(label, [&](const Waterfall& w) { return cell_of(w, label); });
   add("floor", [](const Waterfall& w) { return w.floor_ns ? share_cell(w, *w.floor_ns) : "?"; });
@@ -107,7 +107,7 @@ bool any_term(const std::vector<const Waterfall*>& waterfalls, std::string_view 
   });
 }
 
-std::string notes(const std::vector<const Waterfall*>& waterfalls) {
+std::string notes(const std::vector<const Waterfall*>& waterfalls, bool predicted) {
   std::string out;
   if (any_term(waterfalls, "faster_than_floor"))
     out += wrapped("Faster than its floor: the peak is too low, or the cache helped.");
@@ -123,7 +123,8 @@ std::string notes(const std::vector<const Waterfall*>& waterfalls) {
   for (const Waterfall* waterfall : waterfalls) {
     if (!waterfall->floor_ns) add(fmt::format("the floor is unknown ({})", waterfall->why), waterfall->stage);
     for (const WaterfallTerm& term : waterfall->terms) {
-      if (!term.ns) add(fmt::format("{} is unknown ({})", label_of(*waterfall, term), term.why), waterfall->stage);
+      if (!term.ns && !predicted)
+        add(fmt::format("{} is unknown ({})", label_of(*waterfall, term), term.why), waterfall->stage);
     }
   }
   for (const auto& [what, stages] : unknown) out += wrapped(fmt::format("{}: {}.", stages, what));
@@ -155,7 +156,7 @@ Json term_json(const Waterfall& waterfall, const WaterfallTerm& term) {
 
 }  // namespace
 
-Plot plot_of(const Waterfall& waterfall) {
+Plot plot_of(const Waterfall& waterfall, const std::string& first_label) {
   const auto seconds = [&](std::int64_t ns) { return waterfall.mean_ns(ns) * 1e-9; };
   const auto text = [&](std::int64_t ns) {
     return fmt::format("{:>8}  {:>5} %", mean_cell(waterfall, ns), share_cell(waterfall, ns));
@@ -169,7 +170,7 @@ Plot plot_of(const Waterfall& waterfall) {
     }
   }
   if (waterfall.floor_ns) drops.push_back({"floor", seconds(*waterfall.floor_ns), text(*waterfall.floor_ns), 2});
-  Plot plot = waterfall_plot({"measured", seconds(waterfall.measured_ns), text(waterfall.measured_ns), 2}, drops);
+  Plot plot = waterfall_plot({first_label, seconds(waterfall.measured_ns), text(waterfall.measured_ns), 2}, drops);
   plot.title = fmt::format("{}: {} down to its floor", waterfall.stage, waterfall.quantity);
   plot.note = fmt::format("mean of {}; % of {}", counted(waterfall.samples, "sample"),
                           mean_cell(waterfall, waterfall.measured_ns));
@@ -181,16 +182,19 @@ std::string waterfall_section(const Page& page, const Style& style) {
   const std::vector<const Waterfall*> waterfalls = shown_waterfalls(page);
   if (waterfalls.empty()) return "";
   std::string out = style.heading("Waterfall");
+  const std::string first_label = is_predicted(page) ? "predicted" : "measured";
   if (!page.waterfall) {
-    out += wrapped("From the measured time down to the floor: % of the measured time, which the rows add up to.");
-    out += side_by_side(waterfalls);
+    out += wrapped(
+        fmt::format("From the {0} time down to the floor: % of the {0} time, which the rows add up to.", first_label));
+    out += side_by_side(waterfalls, first_label);
   }
   for (const Waterfall* waterfall : waterfalls) {
     if (!page.waterfall) continue;
-    out += plot_text(plot_of(*waterfall), {.width = line_width(), .unicode = page.unicode, .colour = style.colour}) +
+    out += plot_text(plot_of(*waterfall, first_label),
+                     {.width = line_width(), .unicode = page.unicode, .colour = style.colour}) +
            class_table(*waterfall) + "\n";
   }
-  return out + notes(waterfalls);
+  return out + notes(waterfalls, is_predicted(page));
 }
 
 Json waterfall_json(const Page& page) {

@@ -15,6 +15,7 @@ std::string waterfall_section(const Page& page, const Style& style);
 base::Json waterfall_json(const Page& page);
 
 // One stage as a picture: means of its samples, in seconds.
-Plot plot_of(const analyze::Waterfall& waterfall);
+// `first_label`: what the whole is, "predicted" of a run that nobody measured.
+Plot plot_of(const analyze::Waterfall& waterfall, const std::string& first_label = "measured");
 
 }  // namespace llmprof::report

@@ -37,6 +37,13 @@ Result<void> check_version(const Json& json, std::string_view where) {
                "update llmprof"};
 }
 
+// Keys of "types" of a model.
+constexpr std::pair<const char*, std::string NotedModel::*> kAskedTypes[] = {
+    {"weights", &NotedModel::weights_type},
+    {"kv", &NotedModel::kv_type},
+    {"activations", &NotedModel::activations_type},
+    {"arithmetic", &NotedModel::arithmetic_type}};
+
 }  // namespace
 
 base::Json models_to_json(const std::vector<NotedModel>& models) {
@@ -44,6 +51,9 @@ base::Json models_to_json(const std::vector<NotedModel>& models) {
   for (const NotedModel& model : models) {
     Json row{{"source", model.source}, {"origin", model.origin}, {"config", model.text}};
     for (const auto& [module, number] : model.stored) row["stored"][module] = {number.first, number.second};
+    for (const auto& [key, member] : kAskedTypes) {
+      if (!(model.*member).empty()) row["types"][key] = model.*member;
+    }
     out.push_back(std::move(row));
   }
   return out;
@@ -55,6 +65,9 @@ std::vector<NotedModel> models_from_json(const base::Json& json) {
   for (const Json& row : json) {
     if (!row.is_object()) continue;
     models.push_back({text_or(row, "source", ""), text_or(row, "origin", ""), text_or(row, "config", ""), {}});
+    if (const auto types = row.find("types"); types != row.end() && types->is_object()) {
+      for (const auto& [key, member] : kAskedTypes) models.back().*member = text_or(*types, key, "");
+    }
     const auto stored = row.find("stored");
     if (stored == row.end() || !stored->is_object()) continue;
     for (const auto& [module, number] : stored->items()) {
@@ -129,6 +142,7 @@ Result<RunInfo> parse_run_info(std::string_view text, std::string_view where) {
   info.created = text_or(json, "created", "");
   info.clock = text_or(json, "clock", "");
   info.source = text_or(json, "source", "");
+  info.prediction = text_or(json, "prediction", "");
   info.window = text_or(json, "window", "");
   info.parallel = text_or(json, "parallel", "");
   const auto member = [&](const char* key) { return json.value(key, Json()); };
@@ -156,6 +170,7 @@ std::string format_run_info(const RunInfo& info) {
       {"created", info.created},
       {"source", info.source},
       {"clock", info.clock},
+      {"prediction", base::text_or_null(info.prediction)},
       {"window", base::text_or_null(info.window)},
       {"recorder_cpu_ns", base::maybe(info.recorder_cpu_ns)},
       {"rests", rests_to_json(info.rests)},

@@ -31,6 +31,8 @@ struct NotedModel {
   std::string text;    // its config, JSON
   // How the checkpoint holds the weights, where that is not as the config says: module path -> type, bytes per value.
   std::map<std::string, std::pair<std::string, double>> stored;
+  // Types that were asked for in place of the config's, as model::Types: "" what the config says.
+  std::string weights_type = {}, kv_type = {}, activations_type = {}, arithmetic_type = {};
 };
 
 // The user's rules for names of ranges that were in force at the recording, so that a report elsewhere reads the run as
@@ -66,7 +68,8 @@ struct RunInfo {
   std::vector<std::string> command;  // secrets redacted
   std::string environment;           // the environment card as JSON text (libs/hw/environment.h)
   std::string clock = "CLOCK_MONOTONIC_RAW";
-  std::string source = "record";                // or the importer's name, or "synthetic"
+  std::string source = "record";                // or "bench", "predict", the importer's name, "synthetic"
+  std::string prediction;                       // what a predicted run stands on, in words; "": it was observed
   std::string window;                           // the part of the run that was recorded, in words; "": all of it
   std::optional<std::int64_t> recorder_cpu_ns;  // CPU time of llmprof itself while the program ran
   std::optional<NotedRests> rests;              // none: it had none

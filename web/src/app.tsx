@@ -105,7 +105,7 @@ export function Masthead({ view, onPick }: { view: View; onPick: (index: number)
         <Fact term="Device">{devices(list(report["devices"]))}</Fact>
         <Fact term="Model">{model(report["model"] ?? {})}</Fact>
         {job && <Fact term="Job">{shown(job)}</Fact>}
-        <Fact term="Recorded by">{origin(report, run)}</Fact>
+        <Fact term={run["prediction"] ? "Origin" : "Recorded by"}>{origin(report, run)}</Fact>
       </dl>
       <KeyFigures report={report} />
     </header>
@@ -132,6 +132,7 @@ function model(about: Row): string {
 function origin(report: Row, run: Row): string {
   const sources = list(report["sources"]);
   if (sources.length) return `imported: ${sources.map((each) => shown(each["tool"] ?? each["format"])).join(", ")}`;
+  if (run["prediction"]) return `predicted, not measured: ${shown(run["prediction"])}`;
   return `llmprof ${shown(run["recorded_by"] ?? report["llmprof_version"] ?? "")}`;
 }
 

@@ -408,6 +408,8 @@ Result<Digest> digest_of(const trace::Run& run, const Summary& summary) {
   if (std::optional<StageDigest> training = training_digest(summary)) digest.stages.push_back(std::move(*training));
   LLMPROF_LET(digest.parts, part_digests(run, summary));
   digest.facts = facts_of(run.info(), summary);
+  if (run.info().source == "predict")
+    digest.notes.emplace_back("predicted, not measured: an interval only says how its steps differ");
   fill_notes(summary, digest);
   return digest;
 }

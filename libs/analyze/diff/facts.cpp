@@ -63,7 +63,10 @@ std::vector<WorkFact> facts_of(const trace::RunInfo& info, const Summary& summar
     if (!summary.devices.front().driver.empty()) add_fact(facts, "setup", "driver", summary.devices.front().driver);
   }
   add_fact(facts, "device", "parallelism", summary.job.known ? summary.job.groups.words() : "");
-  add_fact(facts, "setup", "source", info.source == "record" ? "recorded" : "imported (" + info.source + ")");
+  add_fact(facts, "setup", "source",
+           info.source == "record"    ? "recorded"
+           : info.source == "predict" ? "predicted"
+                                      : "imported (" + info.source + ")");
   // What slows a program down while it is recorded.
   add_fact(facts, "setup", "counters",
            !info.counters               ? "none"

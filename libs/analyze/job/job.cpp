@@ -128,7 +128,8 @@ Result<std::optional<Said>> declared_groups(const trace::Run& run, const JobSour
   };
   if (!sources.option.empty()) return by_user(sources.option, "--parallel " + sources.option);
   if (!sources.noted.empty())
-    return by_user(sources.noted, fmt::format("--parallel {}, when it was recorded", sources.noted));
+    return by_user(sources.noted, fmt::format("--parallel {}, when it was {}", sources.noted,
+                                              run.info().source == "predict" ? "predicted" : "recorded"));
   LLMPROF_LET(
       const trace::ResultTable marks,
       run.query("SELECT name FROM range WHERE domain = 'llmprof' AND category = 'parallel' AND kind = 'mark' ORDER "

@@ -73,6 +73,8 @@ Result<model::Config> config_of(const trace::NotedModel& noted) {
   for (const auto& [module, number] : noted.stored) {
     if (number.second > 0 && number.second <= kMostBytes) config.stored[module] = {number.first, number.second};
   }
+  LLMPROF_TRY(
+      model::set_types(config, {noted.weights_type, noted.kv_type, noted.activations_type, noted.arithmetic_type}));
   return config;
 }
 

@@ -126,6 +126,12 @@ Meaning meaning_of(std::string_view name, std::string_view domain, std::string_v
     const std::optional<RangeKind> kind = kind_of(category);
     if (!kind) return {};
     const bool staged = *kind != RangeKind::kModule;
+    // A step whose sequences differ says their sums by its name, as engines do: a payload cannot.
+    if (*kind == RangeKind::kStep && known_stage(name).empty()) {
+      const RangePattern* known = row(false);
+      if (const StepSize size = engine_step_size(name); known != nullptr && size.batch)
+        return {*kind, std::string(known_stage(known->stage)), kDeclaredConfidence, size, "the program declares it"};
+    }
     return {*kind, staged ? std::string(known_stage(name)) : "", kDeclaredConfidence, {}, "the program declares it"};
   }
   if (const RangePattern* known = row(false)) {

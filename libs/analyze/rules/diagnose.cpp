@@ -433,12 +433,27 @@ void take_mean_rank(Summary& summary, Facts& facts) {
   scale_known(devices, summary.peak_flops, summary.peak_bandwidth);
 }
 
+namespace {
+
+// Of a run that nobody measured, no evidence was.
+Diagnosis with_sources(const trace::Run& run, Diagnosis diagnosis) {
+  if (run.info().source != "predict") return diagnosis;
+  for (Finding& finding : diagnosis.findings) {
+    for (Evidence& evidence : finding.evidence) {
+      if (evidence.source == "measured" || evidence.source == "counted") evidence.source = "predicted";
+    }
+  }
+  return diagnosis;
+}
+
+}  // namespace
+
 Result<Diagnosis> diagnose(const trace::Run& run, const AnalysisContext& analysis, const Summary& summary) {
   LLMPROF_LET(Facts facts, gather_facts(run, analysis, summary));
-  if (!takes_several_ranks(summary)) return diagnose(summary, facts, rules());
+  if (!takes_several_ranks(summary)) return with_sources(run, diagnose(summary, facts, rules()));
   Summary mean = summary;
   take_mean_rank(mean, facts);
-  return diagnose(mean, facts, rules());
+  return with_sources(run, diagnose(mean, facts, rules()));
 }
 
 }  // namespace llmprof::analyze

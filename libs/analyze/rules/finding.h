@@ -16,7 +16,7 @@ struct Evidence {
   std::string what;             // in words: "bytes that must move per second, of the peak"
   std::optional<double> value;  // in base units (s, B, FLOP/s, J); fractions for shares
   std::string unit;             // "s", "B", "B/s", "FLOP/s", "1" for fractions, "" for numbers of things
-  std::string source;           // "measured", "counted", "analytic", "inferred"
+  std::string source;           // "measured", "counted", "analytic", "inferred", "predicted"
   std::string of;               // of a fraction: its denominator in words, "4.80 TB/s, spec"; else ""
   std::string rows;             // a SELECT over the run that lists the rows behind it (llmprof query); "" none
   std::string why;              // why the value is unknown

@@ -219,7 +219,7 @@ Result<void> fill_cost(const trace::Run& run, Summary& summary) {
   // A recording in which no process raised an event has nothing to note.
   cost.known = cost.processes > 0 || cost.recorder_cpu_ns;
   if (!cost.known) {
-    cost.why = "the run does not say";
+    cost.why = run.info().source == "predict" ? "it is predicted, nothing was recorded" : "the run does not say";
     return {};
   }
   cost.writer_share = share_of(static_cast<double>(cost.writer_cpu_ns), summary.coverage.wall_ns);

@@ -80,8 +80,9 @@ void add_module(const Part& module, bool first, Part& op) {
   op.source = module.source;
 }
 
-void complete_part(const Summary& summary, const Denominators& by, Part& part) {
-  if (part.self_ns > 0 && part.source == "range") part.host_ns = part.self_ns;
+void complete_part(const Summary& summary, const Denominators& by, bool predicted, Part& part) {
+  // Ranges of a prediction only say where its executions belong: there is no host.
+  if (part.self_ns > 0 && part.source == "range" && !predicted) part.host_ns = part.self_ns;
   for (const Stage& stage : summary.stages) {
     const std::int64_t own_ns = summary.on_gpu ? part.kernel_ns : part.self_ns;
     const std::int64_t all_ns = summary.on_gpu ? stage.kernel_ns : stage.steps_ns;
@@ -144,7 +145,7 @@ Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& 
   const auto own_ns = [&](const Part& part) { return summary.on_gpu ? part.kernel_ns : part.self_ns; };
   for (auto* parts : {&summary.modules, &summary.ops}) {
     std::stable_sort(parts->begin(), parts->end(), [&](const Part& a, const Part& b) { return own_ns(a) > own_ns(b); });
-    for (Part& part : *parts) complete_part(summary, by, part);
+    for (Part& part : *parts) complete_part(summary, by, run.info().source == "predict", part);
   }
   return fill_products(run, summary);
 }

@@ -163,6 +163,13 @@ std::vector<Part> parts_of(const model::Graph& graph) {
   return parts;
 }
 
+std::vector<std::string> part_names(const std::vector<Op>& layer_ops) {
+  const LayerNames names(layer_ops);
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < layer_ops.size(); ++i) all.push_back(names.of(layer_ops[i], i));
+  return all;
+}
+
 bool is_part_name(std::string_view name) {
   return std::ranges::find(kNames, name) != kNames.end() || name == "all_reduce" || name == "all_reduce_tokens";
 }

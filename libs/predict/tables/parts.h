@@ -31,6 +31,8 @@ struct Part {
 
 // Parts in the order in which a step runs them; equal layers together.
 std::vector<Part> parts_of(const model::Graph& graph);
+// The part that each operator of a layer is in, by its place: "qkv_proj" for q_proj, k_proj and v_proj.
+std::vector<std::string> part_names(const std::vector<model::Op>& layer_ops);
 // Names that parts_of() can give: what tables are looked up by.
 bool is_part_name(std::string_view name);
 
