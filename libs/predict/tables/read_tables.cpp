@@ -122,6 +122,8 @@ void read_meta(const std::string& folder, TableSource& source) {
   source.model = first_text(*json, {{"model"}, {"engine_kwargs", "model"}});
   const std::string version = first_text(*json, {{"vllm_version"}});
   if (!version.empty()) source.engine = "vLLM " + version;
+  const std::string own = first_text(*json, {{"llmprof_version"}});
+  if (!own.empty()) source.engine = "llmprof " + own;
 }
 
 }  // namespace
