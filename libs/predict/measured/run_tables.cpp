@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kPoints = R"(
 SELECT b.id, b.op, b.type, b.name, coalesce(b.implementation, ''), b.median_ns, b.graph_ns, b.clock_mhz,
-  list(a.axis || '=' || a.value ORDER BY a.place)::VARCHAR AS axes
+  string_agg(a.axis || '=' || a.value, ' ' ORDER BY a.place) AS axes
 FROM bench b JOIN bench_axis a ON a.bench_id = b.id
 WHERE b.status = 'measured' AND b.name IS NOT NULL AND b.median_ns > 0
 GROUP BY ALL ORDER BY b.id)";
@@ -38,13 +38,10 @@ struct BenchedPoint {
   }
 };
 
-// "[batch=1, seq=8]"
+// "batch=1 seq=8"
 std::map<std::string, std::int64_t, std::less<>> axes_in(std::string_view text) {
   std::map<std::string, std::int64_t, std::less<>> axes;
-  for (std::string_view word : base::split(text, ',')) {
-    word = base::trimmed(word);
-    while (!word.empty() && (word.front() == '[' || word.front() == ' ')) word.remove_prefix(1);
-    while (!word.empty() && word.back() == ']') word.remove_suffix(1);
+  for (const std::string_view word : base::split(text, ' ')) {
     const std::size_t equals = word.find('=');
     if (equals == std::string_view::npos) continue;
     const auto value = base::parse_number<std::int64_t>(word.substr(equals + 1));
