@@ -226,8 +226,8 @@ class Assembly {
     if (ratios.empty()) return;
     const auto [least, most] = std::ranges::minmax(ratios);
     tables.notes.push_back(
-        fmt::format("attention of chunks with decodes: {:.2f} to {:.2f} of the sum of both, {} points", least, most,
-                    ratios.size()));
+        fmt::format("attention of chunks with decodes: {:.2f} to {:.2f} of the sum of both, {} point{}", least, most,
+                    ratios.size(), ratios.size() == 1 ? "" : "s"));
   }
 
   void note_scaled(MeasuredTables& tables) const {
