@@ -169,6 +169,11 @@ TEST_F(RunTables, KeptPerDeviceModelAndType) {
   EXPECT_NEAR(at(*kept, "qkv_proj", {8}), at(*direct, "qkv_proj", {8}), 0.1);
   EXPECT_EQ(kept->source.device, "Abacus");
   EXPECT_EQ(kept->source.tensor, 1);
+  const auto in_graph = kept_tables(key, TimesOf::kInGraph);
+  ASSERT_TRUE(in_graph) << in_graph.error().message;
+  EXPECT_NEAR(at(*in_graph, "qkv_proj", {8}) - at(*kept, "qkv_proj", {8}), 500, 0.2);
+  EXPECT_EQ(kept_launch_costs(*folder).graph_node_ns, 1000);
+  EXPECT_EQ(kept_launch_costs(folder_ / "nowhere").source, "");
   TablesKey other = {.device = device, .config = config_, .tensor = 2, .type = "bfloat16"};
   EXPECT_FALSE(kept_tables(other));
 }

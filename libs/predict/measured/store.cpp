@@ -65,8 +65,7 @@ std::string header_of(const TableKind& kind) {
 std::string line_of(const TableKind& kind, const MeasuredRow& row) {
   std::string line = kind.label.empty() ? "" : row.op + ",";
   for (const double at : row.at) line += fmt::format("{:.12g},", at);
-  return line + fmt::format("{:.4f},{}\n", row.kernels_ns / 1e3,
-                            row.graph_ns ? fmt::format("{:.4f}", *row.graph_ns / 1e3) : "");
+  return line + fmt::format("{:.4f},{:.4f}\n", row.kernels_ns / 1e3, row.ns(TimesOf::kInGraph) / 1e3);
 }
 
 base::Json meta_of(const MeasuredTables& tables) {
@@ -101,7 +100,8 @@ std::string shape_key(const model::Config& config) {
 }
 
 std::string kept_type(const model::Config& config, const hw::Device& device, const std::string& asked) {
-  const std::string wanted = !asked.empty() ? asked : device.kind == "cpu" ? "float32" : config.weight.type;
+  const std::string& own = config.quantization ? config.quantization->weight.type : config.weight.type;
+  const std::string wanted = !asked.empty() ? asked : device.kind == "cpu" ? "float32" : own;
   const auto known = bench::parse_type(wanted);
   return known ? std::string(bench::type_name(*known)) : as_name(wanted);
 }
@@ -143,7 +143,7 @@ Result<std::string> keep_tables(const TablesKey& key, const MeasuredTables& tabl
   return folder;
 }
 
-Result<OperatorTables> kept_tables(const TablesKey& key) {
+Result<OperatorTables> kept_tables(const TablesKey& key, TimesOf times) {
   const std::string folder = kept_folder(key);
   if (folder.empty() || !base::is_directory(folder)) {
     return Error{ErrorCode::kNotFound,
@@ -151,7 +151,26 @@ Result<OperatorTables> kept_tables(const TablesKey& key) {
                              key.device.name, key.tensor, key.type),
                  "llmprof bench --for MODEL measures them in minutes"};
   }
-  return read_tables(folder, key.tensor);
+  return read_tables(folder, key.tensor, times == TimesOf::kInGraph ? "graph_us" : "time_us");
+}
+
+LaunchCosts kept_launch_costs(const std::string& tables_folder) {
+  LaunchCosts costs;
+  const auto text = base::read_file(tables_folder + "/meta.json", 4 << 20);
+  if (!text) return costs;
+  const auto json = base::parse_json(*text, "meta.json");
+  if (!json || !json->is_object() || !json->contains("launch") || !(*json)["launch"].is_object()) return costs;
+  const base::Json& launch = (*json)["launch"];
+  const auto ns = [&](const char* key) {
+    const bool known = launch.contains(key) && launch[key].is_number();
+    const double value = known ? launch[key].get<double>() : 0;
+    return value > 0 && value < 1e9 ? value : 0;
+  };
+  costs.launch_ns = ns("launch_ns");
+  costs.queued_ns = ns("queued_ns");
+  costs.graph_node_ns = ns("graph_node_ns");
+  if (costs.launch_ns > 0) costs.source = "measured: empty kernels";
+  return costs;
 }
 
 }  // namespace llmprof::predict

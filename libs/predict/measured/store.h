@@ -33,6 +33,8 @@ Result<std::string> keep_tables(const TablesKey& key, const MeasuredTables& tabl
 // The same into any folder, which must exist.
 Result<void> write_tables(const MeasuredTables& tables, const std::string& folder);
 // kNotFound with a hint where nothing was measured.
-Result<OperatorTables> kept_tables(const TablesKey& key);
+Result<OperatorTables> kept_tables(const TablesKey& key, TimesOf times = TimesOf::kKernels);
+// What launches cost when they were measured, from the meta.json beside tables; source "": it does not say.
+LaunchCosts kept_launch_costs(const std::string& tables_folder);
 
 }  // namespace llmprof::predict

@@ -172,7 +172,7 @@ Result<void> read_table_text(const TableKind& kind, std::string_view text, const
   return {};
 }
 
-Result<OperatorTables> read_tables(const std::string& folder, std::int64_t tensor) {
+Result<OperatorTables> read_tables(const std::string& folder, std::int64_t tensor, std::string_view times) {
   LLMPROF_LET(std::vector<Candidate> found, candidates_in(folder));
   LLMPROF_LET(const std::vector<Candidate> chosen, choose(folder, tensor, std::move(found)));
   OperatorTables tables;
@@ -180,7 +180,9 @@ Result<OperatorTables> read_tables(const std::string& folder, std::int64_t tenso
   for (const Candidate& each : chosen) {
     const std::string path = (fs::path(folder) / each.path).string();
     LLMPROF_LET(const std::string text, plain_text(path, kMaxTableBytes));
-    LLMPROF_TRY(read_table_text(*each.kind, text, path, tables));
+    TableKind kind = *each.kind;
+    if (kind.value == "time_us") kind.value = times;
+    LLMPROF_TRY(read_table_text(kind, text, path, tables));
     tables.source.files.back().path = each.path;
     tables.source.tensor = std::max(tables.source.tensor, each.tensor);
   }
