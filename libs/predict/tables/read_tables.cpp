@@ -10,6 +10,7 @@
 #include "base/numbers.h"
 #include "base/strings.h"
 #include "importers/input.h"
+#include "predict/tables/read_parquet.h"
 
 namespace llmprof::predict {
 namespace {
@@ -27,9 +28,11 @@ struct Candidate {
   std::int64_t tensor = 0;
 };
 
+bool is_parquet(std::string_view name) { return base::lowercase(name).ends_with(".parquet"); }
+
 bool is_table_name(std::string_view name) {
   const std::string lower = base::lowercase(name);
-  return lower.ends_with(".csv") || lower.ends_with(".csv.gz") || lower.ends_with(".csv.zst");
+  return lower.ends_with(".csv") || lower.ends_with(".csv.gz") || lower.ends_with(".csv.zst") || is_parquet(lower);
 }
 
 Result<std::vector<Candidate>> candidates_in(const std::string& folder) {
@@ -179,7 +182,8 @@ Result<OperatorTables> read_tables(const std::string& folder, std::int64_t tenso
   tables.source.folder = folder;
   for (const Candidate& each : chosen) {
     const std::string path = (fs::path(folder) / each.path).string();
-    LLMPROF_LET(const std::string text, plain_text(path, kMaxTableBytes));
+    LLMPROF_LET(const std::string text,
+                is_parquet(path) ? parquet_as_csv(path, kMaxTableBytes) : plain_text(path, kMaxTableBytes));
     TableKind kind = *each.kind;
     if (kind.value == "time_us") kind.value = times;
     LLMPROF_TRY(read_table_text(kind, text, path, tables));

@@ -1,5 +1,5 @@
 #pragma once
-// Operator tables from a folder of CSV files: those that LLMServingSim publishes, and any in their format
+// Operator tables from a folder of CSV or Parquet files: those that LLMServingSim publishes, and any in their format
 // (dense, per_sequence, attention, moe, all_reduce, skew_fit: see table_kinds()).
 
 #include <cstdint>
