@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "base/human.h"
@@ -140,6 +140,9 @@ Result<std::string> keep(const trace::Run& run, predict::MeasuredTables& tables)
   LLMPROF_LET(const model::Config config, config_for(tables.model, ""));
   LLMPROF_LET(const hw::Device device, device_in(run));
   tables.dtype = predict::kept_type(config, device, tables.dtype);
+  std::error_code unknown;
+  const auto whole = std::filesystem::absolute(run.folder(), unknown);  // the tables outlive this working directory
+  if (!unknown) tables.run = whole.string();
   return predict::keep_tables({.device = device, .config = config, .tensor = tables.tensor, .type = tables.dtype},
                               tables);
 }
