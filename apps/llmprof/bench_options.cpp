@@ -191,6 +191,7 @@ Result<bench::BenchOptions> bench_options(const Arguments& arguments) {
 }
 
 Result<BenchPlan> bench_plan(const Arguments& arguments) {
+  if (arguments.given("--for")) return plan_for(arguments);
   LLMPROF_LET(const bench::Variants variants, given_variants(arguments));
   LLMPROF_LET(const std::vector<bench::Type> types, types_in(arguments));
   const bench::DeviceKind device = bench::kind_of_device(arguments.get("--device"));

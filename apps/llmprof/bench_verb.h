@@ -26,6 +26,13 @@ struct BenchPlan {
 // The points that the operators and axes, --like or --from ask for.
 Result<BenchPlan> bench_plan(const Arguments& arguments);
 
+// Of --for: what the predictions of a model need, and the options under which it takes no longer than --budget.
+Result<BenchPlan> plan_for(const Arguments& arguments);
+Result<bench::BenchOptions> for_options(const Arguments& arguments, bench::BenchOptions options, std::size_t points);
+// After a run of --for, also a resumed one: keeps its tables where predictions look for them, and shows what there is.
+// `print`: the text on standard output, too. nullopt: it was another benchmark.
+Result<bool> keep_and_show_tables(const std::string& run_folder, bool print);
+
 // Prints the table or JSON of a run of benchmarks, and writes --csv and --plot.
 Result<void> show_bench(const Arguments& arguments, const std::string& run_folder);
 Result<int> compare_runs(const Arguments& arguments);    // --compare A B

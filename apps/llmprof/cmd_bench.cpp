@@ -42,6 +42,19 @@ constexpr Option kOptions[] = {
      "The shapes of this model's operators: a built-in name or a path. Takes `--batch`, `--seq` (prefill) and "
      "`--context` "
      "(decode)."},
+    {"--for", "", "", "MODEL", "",
+     "Operator tables: all that a prediction of this model needs, at the sizes that engines run. Takes `--tp`, one "
+     "`--dtype`, `--max-…` and `--budget`."},
+    {"--tp", "", "", "N", "1", "With `--for`: the shapes of one rank of so many (tensor parallel)."},
+    {"--max-tokens", "", "", "N", "", "With `--for`: tokens of a step at most. Without it: 8192; 512 on a CPU."},
+    {"--max-batch", "", "", "N", "",
+     "With `--for`: sequences that decode together at most. Without it: 256; 16 on a CPU."},
+    {"--max-context", "", "", "N", "",
+     "With `--for`: tokens of a sequence at most. Without it: 32768, 2048 on a CPU, no more than the model has."},
+    {"--budget", "", "", "TIME", "",
+     "With `--for`: about how long it may take, as in 5min; each point is measured for a shorter time then. Without "
+     "it: 5 "
+     "minutes; 90 s on a CPU."},
     {"--from", "", "", "RUN", "", "The shapes of the matrix products of a recorded run, and those around them."},
     {"--top", "", "", "N", "10", "With `--from`: so many shapes, those with the most time."},
     {"--cache", "", "", "STATE", "cold", "`cold`: data comes from memory; `hot`: as the call before left it; `both`."},
@@ -121,7 +134,12 @@ Result<void> find_peaks(const Arguments& arguments, const std::string& device) {
 
 Result<void> check(const Arguments& arguments) {
   const auto refuse = [](std::string message) { return Error{ErrorCode::kUsage, std::move(message), ""}; };
-  if (arguments.given("--like") && arguments.given("--from")) return refuse("--like and --from exclude each other");
+  if (arguments.given("--like") + arguments.given("--from") + arguments.given("--for") > 1) {
+    return refuse("--like, --from and --for exclude each other");
+  }
+  for (const char* flag : {"--tp", "--max-tokens", "--max-batch", "--max-context", "--budget"}) {
+    if (arguments.typed(flag) && !arguments.given("--for")) return refuse(fmt::format("{} needs --for MODEL", flag));
+  }
   const std::string plot = arguments.get("--plot");
   if (arguments.given("--plot")) LLMPROF_TRY(check_ending("--plot", plot, {".svg", ".png"}));
   if (arguments.given("--csv")) LLMPROF_TRY(check_ending("--csv", arguments.get("--csv"), {".csv"}));
@@ -163,6 +181,9 @@ Result<Done> measure(const Arguments& arguments) {
   LLMPROF_LET(sweep.options, bench_options(arguments));
   LLMPROF_LET(BenchPlan plan, bench_plan(arguments));
   for (const std::string& note : plan.notes) say("left out: " + note);
+  if (arguments.given("--for")) {
+    LLMPROF_LET(sweep.options, for_options(arguments, sweep.options, plan.points.size()));
+  }
   sweep.device = arguments.get("--device");
   sweep.command = own_command();
   sweep.points = std::move(plan.points);
@@ -173,12 +194,23 @@ Result<Done> measure(const Arguments& arguments) {
   return done;
 }
 
+// Hundreds of points are shown by their parts, unless the points were asked for.
+Result<void> show(const Arguments& arguments, const Done& done) {
+  const bool points = arguments.on("--json") || arguments.given("--csv") || arguments.given("--plot");
+  bool tables = false;
+  if (!done.outcome.interrupted) {
+    LLMPROF_LET(tables, keep_and_show_tables(done.folder, !points));
+  }
+  if (tables && !points) return {};
+  return show_bench(arguments, done.folder);
+}
+
 Result<int> run(const Arguments& arguments) {
   if (arguments.on("--list")) return list_operators(arguments);
   if (arguments.on("--compare")) return compare_runs(arguments);
   LLMPROF_TRY(check(arguments));
   LLMPROF_LET(const Done done, arguments.given("--resume") ? resume(arguments) : measure(arguments));
-  LLMPROF_TRY(show_bench(arguments, done.folder));
+  LLMPROF_TRY(show(arguments, done));
   const std::string path = short_path(done.folder);
   if (done.outcome.interrupted) {
     say(fmt::format("interrupted: {} of {} points are in {}", done.outcome.done, done.outcome.points, path));

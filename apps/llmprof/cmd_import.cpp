@@ -111,20 +111,6 @@ std::string run_folder_of(const Arguments& arguments) {
   return name.ends_with(".llmprof") ? name : name + ".llmprof";
 }
 
-// Before hours of work: whether the run can go there.
-Result<void> check_place(const std::string& folder, bool force) {
-  struct stat info {};
-  if (::lstat(folder.c_str(), &info) != 0) return {};
-  const bool run = base::is_file(folder + "/run.json");
-  if (!base::is_directory(folder) || (!run && !base::list_directory(folder).empty())) {
-    return Error{ErrorCode::kUsage, folder + " exists and is not a run; it is left alone",
-                 "choose another name with -o"};
-  }
-  if (run && !force)
-    return Error{ErrorCode::kUsage, folder + " exists", "choose another name with -o, or replace it with -f"};
-  return {};
-}
-
 // The run is made under a temporary name: an existing one is there until the new one is whole.
 Result<Imported> import_beside(const std::vector<std::string>& files, const std::string& folder,
                                const importers::ImportOptions& options) {

@@ -9,10 +9,13 @@
 #include "base/file.h"
 #include "base/strings.h"
 #include "base/suggest.h"
+#include "given_names.h"
 #include "model_verb.h"
 #include "predict/backtests.h"
+#include "predict/measured/store.h"
 #include "predict/tables/read_tables.h"
 #include "record/record.h"
+#include "record/run/capture.h"
 #include "report/predict.h"
 #include "report_verb.h"
 
@@ -27,7 +30,8 @@ constexpr Option kOptions[] = {
     {"--model", "", "", "MODEL", "", "the model, instead of the first word: a built-in name, a folder, a config.json"},
     {"--device", "-d", "LLMPROF_DEVICE", "NAME", "", "the device (llmprof devices --all); else this machine's best"},
     {"--device-memory", "", "", "SIZE", "", "its memory, where it is not known or not all of it is there"},
-    {"--tables", "", "", "DIR", "", "operator tables of this device and model (docs/format/operator-tables.md)"},
+    {"--tables", "", "", "DIR|RUN", "",
+     "operator tables of this device and model, or a run of bench --for; those measured here are found without"},
     {"--dtype", "", "", "TYPE", "", "type of the weights, if not the config's own"},
     {"--kv-dtype", "", "", "TYPE", "", "type of the KV cache"},
     {"--tp", "", "", "N", "", "tensor parallel"},
@@ -36,6 +40,13 @@ constexpr Option kOptions[] = {
     {"--set", "", "", "KEY=VALUE", "", "a setting of the engine, by vLLM's name: max_num_seqs=64; may be repeated",
      true},
     {"--workload", "", "", "FILE", "", "a trace (mooncake JSONL: timestamp, input_length, output_length, hash_ids)"},
+    {"--batch", "", "", "N", "1", "steps, without --serving: sequences together"},
+    {"--context", "", "", "TOKENS", "",
+     "steps: tokens of each sequence in the first decode step; else --prompt and one"},
+    {"--steps", "", "", "N", "32", "steps: decode steps"},
+    {"--eager", "", "", "", "", "steps: kernels launched one by one instead of as a CUDA graph"},
+    {"--output", "-o", "", "NAME", "", "steps: write the prediction as a run, which report, diff, query and plot read"},
+    {"--force", "-f", "", "", "", "replace an existing run of that name"},
     {"--requests", "", "", "N", "300", "without a trace: how many"},
     {"--rate", "", "", "X", "1", "requests per second; A..B: rising from A to B"},
     {"--arrivals", "", "", "HOW", "poisson", "poisson, constant, gamma:CV (bursts above 1)"},
@@ -180,13 +191,77 @@ Result<predict::Deployment> deployment_of(const Arguments& arguments) {
   return out;
 }
 
-Result<std::string> serving_page(const Arguments& arguments) {
-  LLMPROF_LET(predict::Deployment deployment, deployment_of(arguments));
+// Tables as asked for, else those that `bench --for` measured on this device, else none.
+Result<predict::ServingInput> input_of(const Arguments& arguments, const predict::Deployment& deployment) {
+  const predict::TimesOf times = arguments.on("--eager") ? predict::TimesOf::kKernels : predict::TimesOf::kInGraph;
   predict::OperatorTables tables;
-  if (arguments.given("--tables")) {
-    LLMPROF_LET(tables, predict::read_tables(arguments.get("--tables"), deployment.tensor));
+  const std::string name = arguments.get("--tables");
+  if (!name.empty() && is_run(name)) {
+    LLMPROF_LET(const trace::Run run, trace::Run::open(trace::run_folder(name)));
+    LLMPROF_LET(tables, predict::tables_from_run(run, times));
+  } else if (!name.empty()) {
+    LLMPROF_LET(tables, predict::read_tables(name, deployment.tensor));
   }
   LLMPROF_LET(predict::ServingInput input, predict::serving_input(deployment, std::move(tables)));
+  if (name.empty()) {
+    const predict::TablesKey key{input.device.device, input.config, deployment.tensor,
+                                 predict::kept_type(input.config, input.device.device, deployment.dtype)};
+    if (Result<predict::OperatorTables> kept = predict::kept_tables(key, times)) {
+      input.tables = std::move(*kept);
+      input.notes.push_back("operator times measured on this machine by llmprof bench --for");
+    }
+  }
+  return input;
+}
+
+Result<std::string> steps_page(const Arguments& arguments) {
+  LLMPROF_LET(const predict::Deployment deployment, deployment_of(arguments));
+  LLMPROF_LET(predict::ServingInput input, input_of(arguments, deployment));
+  LLMPROF_LET(const std::unique_ptr<predict::TableStepCost> cost, predict::step_cost_of(input));
+  predict::StepsInput steps;
+  const auto count = [&](std::string_view flag, std::int64_t& into) -> Result<void> {
+    if (arguments.get(flag).empty()) return {};
+    const Result<std::int64_t> value = base::parse_count(arguments.get(flag));
+    if (!value || *value < 0) return usage(fmt::format("{} wants a number, not '{}'", flag, arguments.get(flag)));
+    into = *value;
+    return {};
+  };
+  LLMPROF_TRY(count("--batch", steps.batch));
+  LLMPROF_TRY(count("--prompt", steps.prompt));
+  LLMPROF_TRY(count("--context", steps.context));
+  LLMPROF_TRY(count("--steps", steps.decode_steps));
+  if (arguments.on("--eager")) steps.launch = predict::Launch::kEager;
+  const hw::Figure* power = input.device.spec == nullptr ? nullptr : input.device.spec->figure("power");
+  if (power != nullptr)
+    steps.power =
+        predict::Power{.watts = power->value, .bound = true, .source = "limit of the device, " + power->source};
+  steps.device = input.device.device, steps.peaks = input.device.peaks;
+  steps.config_text = input.config_text, steps.model_origin = input.origin;
+  steps.types = {.weights = deployment.dtype, .kv = deployment.kv_dtype};
+  steps.command = {"llmprof", "predict", deployment.model};
+  LLMPROF_LET(predict::StepsPrediction prediction, predict::predict_steps(*cost, steps));
+  prediction.notes.insert(prediction.notes.begin(), input.notes.begin(), input.notes.end());
+  report::StepsPage page{.document = predict::document_of(steps, prediction, *cost)};
+  if (arguments.given("--output")) {
+    LLMPROF_TRY(check_run_name(arguments.get("--output")));
+    const std::string folder = trace::run_folder(arguments.get("--output"));
+    LLMPROF_TRY(check_place(folder, arguments.on("--force")));
+    record::remove_run_folder(folder);
+    LLMPROF_TRY(predict::write_run(folder, prediction.run));
+    page.document.run = folder;
+  }
+  return laid_out(page, arguments, "llmprof.predict");
+}
+
+bool is_serving(const Arguments& arguments) {
+  return std::ranges::any_of(std::initializer_list<std::string_view>{"--serving", "--workload", "--measured", "--rate",
+                                                                     "--concurrency", "--slo", "--dp"},
+                             [&](std::string_view flag) { return arguments.given(flag); });
+}
+
+Result<std::string> serving_page(const Arguments& arguments) {
+  LLMPROF_LET(predict::Deployment deployment, deployment_of(arguments));
+  LLMPROF_LET(predict::ServingInput input, input_of(arguments, deployment));
   LLMPROF_LET(input.slo, slo_of(arguments.get("--slo")));
   const std::string attention = arguments.get("--attention");
   if (attention != "joint" && attention != "separate")
@@ -227,7 +302,9 @@ Result<std::string> backtest_page(const Arguments& arguments) {
 }
 
 Result<int> run(const Arguments& arguments) {
-  LLMPROF_LET(const std::string page, arguments.on("--backtest") ? backtest_page(arguments) : serving_page(arguments));
+  LLMPROF_LET(const std::string page, arguments.on("--backtest") ? backtest_page(arguments)
+                                      : is_serving(arguments)    ? serving_page(arguments)
+                                                                 : steps_page(arguments));
   print(page);
   return 0;
 }

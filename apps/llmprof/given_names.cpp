@@ -148,4 +148,17 @@ Result<void> check_run_name(const std::string& name) {
                            base::printable(name.substr(0, name.size() - found->size())))};
 }
 
+Result<void> check_place(const std::string& folder, bool force) {
+  struct stat info {};
+  if (::lstat(folder.c_str(), &info) != 0) return {};
+  const bool run = base::is_file(folder + "/run.json");
+  if (!base::is_directory(folder) || (!run && !base::list_directory(folder).empty())) {
+    return Error{ErrorCode::kUsage, folder + " exists and is not a run; it is left alone",
+                 "choose another name with -o"};
+  }
+  if (run && !force)
+    return Error{ErrorCode::kUsage, folder + " exists", "choose another name with -o, or replace it with -f"};
+  return {};
+}
+
 }  // namespace llmprof::app

@@ -37,5 +37,7 @@ Result<void> check_ending(std::string_view flag, const std::string& file,
 Result<void> check_ending(std::string_view flag, const std::string& file, const std::vector<std::string_view>& endings);
 // -o of verbs that make a run: a folder, so "x.csv" or "x.html" is a misunderstanding.
 Result<void> check_run_name(const std::string& name);
+// Before hours of work: whether a run can go there. A folder that is no run is left alone, also with `force`.
+Result<void> check_place(const std::string& folder, bool force);
 
 }  // namespace llmprof::app

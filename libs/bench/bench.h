@@ -29,7 +29,9 @@ struct BenchOptions {
   Cache cache = Cache::kCold;
   std::string implementation;  // "": the first of the operator's that can
   bool check = true;           // against the reference, before it is timed
+  bool small_checks = false;   // only the small problem of each kind: for hundreds of points in minutes
   bool graph = true;           // on a GPU: also the time per call inside a replayed graph
+  double graph_seconds = 0.1;  // at most, to find that
   std::int64_t threads = 0;    // of a CPU; 0: all it may use
   std::uint64_t seed = 1;
   bool measure_peaks = true;  // of a CPU, where none are stored: takes seconds

@@ -129,7 +129,7 @@ struct Operator {
 // Defined in ops/.
 extern const Operator kGemm, kGroupedGemm, kLinear, kMoe, kResidualAdd, kConv2d, kLstm, kLayernorm, kLayernormGelu,
     kRmsnorm, kResidualRmsnorm, kGelu, kGeluTanh, kSiluMul, kSoftmax, kRope, kKvWrite, kAttentionPrefill,
-    kAttentionDecode, kMlaDecode, kCopy, kDequantize, kQuantize, kSampling, kEmbedding;
+    kAttentionDecode, kAttentionMixed, kMlaDecode, kCopy, kDequantize, kQuantize, kSampling, kEmbedding;
 // All of them, in the order of `llmprof bench --list`.
 std::span<const Operator* const> operators();
 const Operator* find_operator(std::string_view name);  // nullptr if there is none

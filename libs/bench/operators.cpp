@@ -15,7 +15,7 @@ namespace {
 constexpr std::array kOperators{
     &kGemm, &kGroupedGemm, &kLinear, &kMoe, &kResidualAdd, &kConv2d, &kLstm, &kLayernorm, &kLayernormGelu,
     &kRmsnorm, &kResidualRmsnorm, &kGelu, &kGeluTanh, &kSiluMul, &kSoftmax, &kRope, &kKvWrite,
-    &kAttentionPrefill, &kAttentionDecode, &kMlaDecode, &kCopy, &kDequantize, &kQuantize, &kSampling,
+    &kAttentionPrefill, &kAttentionDecode, &kAttentionMixed, &kMlaDecode, &kCopy, &kDequantize, &kQuantize, &kSampling,
     &kEmbedding};
 // clang-format on
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
 #include <poll.h>
@@ -98,6 +99,14 @@ class Filter {
     answer(then);
     answer(otherwise);
   }
+  void when_call_has_none(int number, int argument, std::uint32_t bits, std::uint32_t then, std::uint32_t otherwise) {
+    add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(number), 0, 5);
+    load(argument_offset(argument));
+    add(BPF_ALU | BPF_AND | BPF_K, bits, 0, 0);
+    add(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1);
+    answer(then);
+    answer(otherwise);
+  }
   void answer(std::uint32_t what) { add(BPF_RET | BPF_K, what, 0, 0); }
 
   Result<void> install() {
@@ -128,8 +137,15 @@ class Filter {
 // open files need is allowed. Calls that no honest reader makes (starting programs, sockets, tracing) end the process
 // with SIGSYS. Everything else is refused with EPERM: the C library and others probe for things they can do without,
 // and a refused call leaves an attacker with no more than a dead process would.
-Result<void> allow_reading_only() {
+Result<void> allow_reading_only(bool may_open) {
   Filter filter;
+  if (may_open) {  // what can be opened, Landlock decides
+    filter.when_call_has_none(SYS_openat, 2, O_WRONLY | O_RDWR | O_CREAT | O_TRUNC, SECCOMP_RET_ALLOW, kRefused);
+    for (const int call : {SYS_newfstatat, SYS_faccessat, SYS_faccessat2}) filter.when_call(call, SECCOMP_RET_ALLOW);
+#if defined(__x86_64__)
+    for (const int call : {SYS_access, SYS_stat, SYS_lstat}) filter.when_call(call, SECCOMP_RET_ALLOW);
+#endif
+  }
   for (const std::span<const int> calls :
        {std::span<const int>(kFiles), std::span<const int>(kMemory), std::span<const int>(kThreads),
         std::span<const int>(kSignals), std::span<const int>(kTimes)}) {
@@ -151,6 +167,23 @@ Result<void> allow_reading_only() {
   return filter.install();
 }
 
+// Of all files, only this one can be opened from now on, and only for reading. Descriptors that are open stay so.
+Result<void> open_nothing_but(const std::string& path) {
+  constexpr std::uint64_t kAllOfVersion1 = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
+  const landlock_ruleset_attr attributes{.handled_access_fs = kAllOfVersion1};
+  const auto rules = static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0));
+  if (rules < 0) return base::errno_error(ErrorCode::kUnsupported, "landlock", errno);
+  const int file = ::open(path.c_str(), O_PATH | O_CLOEXEC);
+  if (file < 0) return base::errno_error(base::code_of_errno(errno), path, errno);
+  const landlock_path_beneath_attr rule{.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE, .parent_fd = file};
+  const bool done = ::syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0 &&
+                    ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                    ::syscall(SYS_landlock_restrict_self, rules, 0) == 0;
+  const int error = errno;
+  ::close(file), ::close(rules);
+  return done ? Result<void>() : base::errno_error(ErrorCode::kUnsupported, "landlock", error);
+}
+
 #ifdef LLMPROF_SANITIZED
 constexpr bool kComplete = false;
 #else
@@ -158,6 +191,7 @@ constexpr bool kComplete = true;
 #endif
 
 constexpr int kPipeBytes = 1 << 20;
+constexpr std::uint64_t kOwnDescriptors = 64;   // numbers below it are free: others were closed
 constexpr int kArenas = 4;                      // of malloc: each takes 64 MiB of address space, used or not
 constexpr int kNoMemory = 42, kNoSandbox = 43;  // exit statuses of the child
 
@@ -185,7 +219,8 @@ void set_limits(const ChildLimits& limits) {
     const std::uint64_t bytes = address_space_bytes() + limits.memory_bytes;
     limit(RLIMIT_AS, bytes, bytes);
   }
-  limit(RLIMIT_NOFILE, 0, 0);  // last: what is open stays so
+  const std::uint64_t descriptors = limits.readable_file.empty() ? 0 : kOwnDescriptors;
+  limit(RLIMIT_NOFILE, descriptors, descriptors);  // last: what is open stays so
 }
 
 void close_others(std::vector<int> keep) {
@@ -212,8 +247,10 @@ void no_memory() { ::_exit(kNoMemory); }
   close_others(std::move(open));
   std::set_new_handler(no_memory);
   ::mallopt(M_ARENA_MAX, kArenas);
-  set_limits(limits);
-  if (kComplete && !allow_reading_only()) ::_exit(kNoSandbox);
+  const bool may_open = !limits.readable_file.empty();
+  set_limits(limits);  // before Landlock: it reads how much memory there is in use
+  if (kComplete && may_open && !open_nothing_but(limits.readable_file)) ::_exit(kNoSandbox);
+  if (kComplete && !allow_reading_only(may_open)) ::_exit(kNoSandbox);
   work(ends);
   ::_exit(0);  // nothing of the parent is ours to destroy
 }

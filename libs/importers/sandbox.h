@@ -22,6 +22,9 @@ struct ChildLimits {
   std::uint64_t memory_bytes = std::uint64_t{768} << 20;  // of address space, beyond what the program has at the start
   std::uint64_t cpu_seconds = 120;                        // of all its threads
   std::uint64_t file_bytes = 0;                           // that it may write into an open file
+  // A file that it may open itself, for reading: libraries that want a path. Every other is kept from it by Landlock;
+  // where the system has none, the child does not start. "": none.
+  std::string readable_file = "";
 };
 
 class Child {

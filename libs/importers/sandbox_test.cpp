@@ -59,6 +59,31 @@ class SandboxTest : public testing::Test {
   }
 };
 
+TEST_F(SandboxTest, OpensTheFileItMayAndNoOther) {
+  const std::string mine = testing::TempDir() + "/sandbox-mine", other = testing::TempDir() + "/sandbox-other";
+  std::ofstream(mine) << "mine";
+  std::ofstream(other) << "other";
+  const auto work = [&](const Child::Ends& ends) {
+    std::string answers;
+    const auto tried = [&](const std::string& path, int flags) {
+      const int file = ::open(path.c_str(), flags);
+      answers += file >= 0 ? "opened " : "refused ";
+      if (file >= 0) ::close(file);
+    };
+    tried(mine, O_RDONLY);
+    tried(mine, O_RDWR);
+    tried(mine, O_WRONLY | O_TRUNC);
+    tried(other, O_RDONLY);
+    tried("/etc/passwd", O_RDONLY);
+    tried(mine + "-new", O_RDWR | O_CREAT);
+    say(ends, answers);
+  };
+  const Outcome may = outcome(work, {.readable_file = mine});
+  if (may.error.find("sandbox") != std::string::npos) GTEST_SKIP() << "this kernel has no Landlock";
+  EXPECT_EQ(may.said, "opened refused refused refused refused refused ");
+  EXPECT_EQ(outcome(work).said, "refused refused refused refused refused refused ");
+}
+
 TEST_F(SandboxTest, AHonestReaderWorks) {
   const int input = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
   const Outcome out = outcome(

@@ -139,6 +139,7 @@ Result<ServingInput> serving_input(const Deployment& deployment, OperatorTables 
   ServingInput out;
   LLMPROF_LET(model::OpenedModel opened, open_named(deployment.model));
   out.config = std::move(opened.config);
+  out.config_text = std::move(opened.config_text), out.origin = deployment.model;
   LLMPROF_TRY(model::set_types(out.config, {.weights = deployment.dtype, .kv = deployment.kv_dtype}));
   out.parallel.tensor = deployment.tensor, out.parallel.expert = deployment.expert;
   out.replicas = deployment.replicas;

@@ -119,20 +119,24 @@ StepError step_error(const std::vector<OperatorError>& operators, const BasisTim
   return out;
 }
 
+Result<std::unique_ptr<TableStepCost>> step_cost_of(const ServingInput& input) {
+  return TableStepCost::make(
+      {.config = input.config,
+       .parallel = input.parallel,
+       .tables = input.tables,
+       .roof = roof_for(input.config, input.device.peaks, input.device.device.name, input.device.device.cache_bytes),
+       .link = default_link(input.device.spec),
+       .host = input.host,
+       .attention = input.attention});
+}
+
 Result<ServingForecast> forecast_serving(const ServingInput& input) {
   ServingForecast out;
   out.rules = input.rules;
+  out.notes = input.notes;
   LLMPROF_TRY(settle_blocks(input, out));
   LLMPROF_TRY(serving::check_rules(out.rules));
-  StepCostInput costs{
-      .config = input.config,
-      .parallel = input.parallel,
-      .tables = input.tables,
-      .roof = roof_for(input.config, input.device.peaks, input.device.device.name, input.device.device.cache_bytes),
-      .link = default_link(input.device.spec),
-      .host = input.host,
-      .attention = input.attention};
-  LLMPROF_LET(const std::unique_ptr<TableStepCost> cost, TableStepCost::make(std::move(costs)));
+  LLMPROF_LET(const std::unique_ptr<TableStepCost> cost, step_cost_of(input));
   LLMPROF_LET(out.simulation, serving::simulate(out.rules, input.workload, *cost, options_of(input)));
   out.metrics = serving::metrics_of(out.simulation, input.slo, input.replicas, input.since);
   out.stands_on = cost->stands_on();

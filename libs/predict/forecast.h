@@ -3,6 +3,7 @@
 // may be.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,8 @@
 namespace llmprof::predict {
 
 struct ServingInput {
-  model::Config config;  // of the whole model
+  model::Config config;             // of the whole model
+  std::string config_text, origin;  // its config.json, and where it is from
   model::Parallel parallel;
   std::int64_t replicas = 1;
   hw::DeviceAndPeaks device;  // without peaks where only tables know it
@@ -27,6 +29,7 @@ struct ServingInput {
   serving::Workload workload;
   serving::Slo slo;
   serving::Since since = serving::Since::kSent;
+  std::vector<std::string> notes;  // of what was found for it
 };
 
 // How much shorter and longer steps may be than predicted, as factors, and why.
@@ -47,6 +50,9 @@ struct ServingForecast {
   BasisTimes stands_on;
   std::vector<std::string> notes;
 };
+
+// The cost of steps of this model on this device.
+Result<std::unique_ptr<TableStepCost>> step_cost_of(const ServingInput& input);
 
 // Errors: a model that does not fit (with what is missing), tables of another model or device, settings that exclude
 // each other.

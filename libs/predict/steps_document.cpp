@@ -11,7 +11,7 @@ StageRow row_of(const StageTimes& stage) {
                stage.floor_ns, std::nullopt, stage.bound,   stage.flops,     stage.bytes};
   if (stage.floor_ns && stage.step_ns > 0) row.of_floor = *stage.floor_ns / stage.step_ns;
   if (!(stage.device_ns > 0)) return row;
-  const double operators = stage.stands_on.total() / static_cast<double>(stage.steps) / stage.device_ns;
+  const double operators = stage.stands_on.total() / stage.device_ns;
   row.measured = operators * stage.stands_on.share(Basis::kMeasured);
   row.interpolated =
       operators * (stage.stands_on.share(Basis::kInterpolated) + stage.stands_on.share(Basis::kExtrapolated));
@@ -24,7 +24,9 @@ OpRow row_of(const StageTimes& stage, const OpTime& op) {
   OpRow row{stage.stage, op.op, op.calls, op.ns, stage.device_ns > 0 ? op.ns / stage.device_ns : 0};
   row.floor_ns = known(op.floor_ns);
   if (row.floor_ns && op.ns > 0) row.of_floor = op.floor_ns / op.ns;
-  row.basis = op.floor_ns <= 0 && op.basis == Basis::kRoof ? "assumed" : basis_name(op.basis);
+  row.basis = op.ns <= 0                                     ? basis_name(Basis::kRoof)  // nothing has to move
+              : op.floor_ns <= 0 && op.basis == Basis::kRoof ? "assumed"
+                                                             : basis_name(op.basis);
   row.source = op.source;
   return row;
 }

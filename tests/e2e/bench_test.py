@@ -310,6 +310,78 @@ class Shapes(Bench):
         self.refused("--from", "nowhere", status=2)
 
 
+TINY = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "intermediate_size": 128,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 256,
+        "max_position_embeddings": 128, "torch_dtype": "bfloat16"}
+FOR = ("--for", "tiny", "--max-tokens", "8", "--max-batch", "2", "--max-context", "32")
+
+
+class OperatorTables(Bench):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "tiny").mkdir()
+        (self.folder / "tiny" / "config.json").write_text(json.dumps(TINY))
+        self.environment["LLMPROF_CACHE_DIR"] = str(self.folder / "cache")
+
+    def kept(self):
+        return sorted((self.folder / "cache" / "operators").glob("*/*"))
+
+    def table(self, folder, name):
+        with open(folder / name, newline="") as file:
+            return list(csv.DictReader(file))
+
+    def test_what_a_model_needs(self):
+        done = self.bench(*FOR, "-o", "x")
+        self.assertIn("Operator tables of tiny", done.stdout)
+        self.assertIn("points in about", done.stderr)
+        (folder,) = self.kept()
+        self.assertTrue(folder.name.endswith("-tp1-float32"), folder)
+        dense = self.table(folder, "tp1_dense.csv")
+        self.assertEqual({row["layer"] for row in dense},
+                         {"embedding", "layernorm", "final_layernorm", "qkv_proj", "rotary_emb", "o_proj", "gate_up_proj",
+                          "act_fn", "down_proj"})
+        self.assertEqual([row["tokens"] for row in dense if row["layer"] == "qkv_proj"], ["1", "2", "4", "8"])
+        self.assertTrue(all(float(row["time_us"]) > 0 for row in dense))
+        sequences = self.table(folder, "tp1_per_sequence.csv")
+        self.assertEqual({(row["layer"], row["sequences"]) for row in sequences},
+                         {("lm_head", "1"), ("lm_head", "2"), ("sampler", "1"), ("sampler", "2")})
+        attention = {tuple(row[axis] for axis in ("prefill_chunk", "kv_prefill", "n_decode", "kv_decode"))
+                     for row in self.table(folder, "tp1_attention.csv")}
+        self.assertLessEqual({("0", "0", "2", "32"), ("8", "0", "0", "0"), ("8", "16", "0", "0")}, attention)
+        meta = json.loads((folder / "meta.json").read_text())
+        self.assertEqual((meta["model"], meta["tensor_parallel"], meta["dtype"]), ("tiny", 1, "float32"))
+        self.assertTrue(meta["hardware"]["device_name"] and meta["llmprof_version"] and meta["date"])
+        # q, k and v as one product, of the model's sizes.
+        self.assertEqual(self.rows("x", "SELECT DISTINCT value FROM bench_axis a JOIN bench b ON b.id = a.bench_id "
+                                        "WHERE b.name = 'qkv_proj' AND a.axis = 'out'"), [[128]])
+        self.assertIn("bench", self.llmprof("report", "x").stdout)
+
+    def test_one_rank_of_two(self):
+        self.bench(*FOR, "--tp", "2", "-o", "x", "--json")
+        self.bench(*FOR, "-o", "y")
+        self.assertEqual([folder.name.rsplit("-", 2)[1] for folder in self.kept()], ["tp1", "tp2"])
+        self.assertEqual(self.rows("x", "SELECT DISTINCT value FROM bench_axis a JOIN bench b ON b.id = a.bench_id "
+                                        "WHERE b.name LIKE 'qkv_proj%' AND a.axis = 'out'"), [[64]])
+
+    def test_killed_and_resumed(self):
+        self.killed("x", *FOR, after=5)
+        self.assertFalse((self.folder / "cache" / "operators").exists())
+        done = self.llmprof("bench", "--resume", "x", "--no-peaks")
+        self.assertIn("Operator tables of tiny", done.stdout)
+        self.assertEqual(len(self.kept()), 1)
+
+    def test_refused(self):
+        self.assertIn("it takes no operator", self.refused("gemm", *FOR))
+        self.assertIn("the model says it", self.refused(*FOR, "--hidden", "64"))
+        self.assertIn("exclude each other", self.refused(*FOR, "--like", "gpt2"))
+        self.assertIn("needs --for", self.refused("copy", "--tp", "2"))
+        self.assertIn("float32", self.refused(*FOR, "--dtype", "bf16"))
+        self.assertIn("--max-batch", self.refused("--for", "tiny", "--max-batch", "0"))
+        self.refused(*FOR, "--budget", "soon")
+        self.refused(*FOR, "--tp", "0")
+        self.refused("--for", "no-such-model", status=2)
+
+
 class BadInput(Bench):
     def test_names_and_axes(self):
         self.assertIn("did you mean gemm?", self.refused("gem"))

@@ -62,6 +62,23 @@ TEST_F(GpuAttention, Prefill) {
   check("attention_prefill", {{"seq", 300}, {"heads", 3}, {"kv_heads", 3}});
 }
 
+TEST_F(GpuAttention, Mixed) {
+  for (const std::int64_t dim : {64, 128}) {
+    for (const std::int64_t chunk : {1, 17, 128, 257}) {
+      for (const std::int64_t prior : {0, 1, 64, 300}) {
+        check("attention_mixed", {{"chunk", chunk},
+                                  {"prior", prior},
+                                  {"batch", chunk % 2 == 0 ? 0 : 3},
+                                  {"context", 160},
+                                  {"heads", 8},
+                                  {"kv_heads", 2},
+                                  {"head_dim", dim},
+                                  {"page", 16}});
+      }
+    }
+  }
+}
+
 TEST_F(GpuAttention, Decode) {
   for (const std::int64_t dim : {64, 128, 256}) {
     for (const auto [heads, kv_heads] : {Heads{2, 2}, Heads{8, 2}, Heads{24, 2}, Heads{40, 1}}) {

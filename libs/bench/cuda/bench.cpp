@@ -59,9 +59,8 @@ namespace {
 // For what the driver and the libraries still want: a share of the memory, some at least.
 constexpr double kMarginShare = 0.02, kLeastMarginBytes = 512 << 20;
 constexpr std::int64_t kMostSets = 256;
-constexpr double kLongCall = 5e-3;     // from here on a launch is lost in the call: a graph would show nothing
-constexpr double kGraphSeconds = 0.1;  // to find the time inside a graph
-constexpr double kUnknownGap = 3e-6;   // between kernels, where launches could not be measured
+constexpr double kLongCall = 5e-3;    // from here on a launch is lost in the call: a graph would show nothing
+constexpr double kUnknownGap = 3e-6;  // between kernels, where launches could not be measured
 
 // One implementation, made ready for a problem.
 struct Prepared {
@@ -82,7 +81,10 @@ class CudaBench final : public DeviceBench {
                                       : "the roof is the vendor's: llmprof roofline measures this GPU's");
     }
     if (options_.measure.full_clock_mhz <= 0) options_.measure.full_clock_mhz = properties.clock_mhz;
-    if (const auto cost = cuda::launch_cost(*context_)) start_seconds_ = cost->device_seconds;
+    if (const auto cost = cuda::launch_cost(*context_)) {
+      start_seconds_ = cost->device_seconds;
+      peaks_ = hw::merged_peaks(peaks_, launch_latencies(*cost));  // a run of benchmarks says what launches cost
+    }
   }
 
  private:
@@ -154,7 +156,7 @@ class CudaBench final : public DeviceBench {
   Result<void> check(const Operator& op, const std::vector<TensorSpec>& specs, const Prepared& prepared,
                      PointResult& result) {
     const Problem small = op.small(result.problem);
-    const bool itself = small == result.problem || cheap_reference(result.work, specs);
+    const bool itself = small == result.problem || (!options_.small_checks && cheap_reference(result.work, specs));
     if (itself) LLMPROF_TRY(check_one(op, result.problem, prepared, result));
     if (small == result.problem) return {};
     if (const double* known = known_error(prepared, small)) return judge_error(op, small, *known, result);
@@ -222,7 +224,7 @@ class CudaBench final : public DeviceBench {
   // Not every library can be captured: a point without this figure is a point.
   void measure_graph(const cuda::Calls& calls, PointResult& result) {
     if (!options_.graph || result.measured.time.median > kLongCall) return;
-    const Result<double> seconds = cuda::graph_seconds(*context_, calls, kGraphSeconds);
+    const Result<double> seconds = cuda::graph_seconds(*context_, calls, options_.graph_seconds);
     if (seconds) {
       result.graph_seconds = *seconds;
     } else {

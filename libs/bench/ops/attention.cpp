@@ -111,6 +111,27 @@ Result<CudaCall> prepare_cudnn_attention(cuda::Context& context, const Problem& 
                                          .causal = causal});
 }
 
+Result<CudaCall> prepare_prefill_kernel(cuda::Context& context, const Problem& problem, std::int64_t prior) {
+  constexpr std::int64_t kQueriesPerBlock = 128;  // as attention_prefill.cu has it
+  LLMPROF_TRY(check_tensor_cores(context, problem));
+  const std::int64_t dim = problem.at("head_dim"), seq = problem.at("seq"), heads = problem.at("heads");
+  const std::int64_t blocks_per_head = (seq + kQueriesPerBlock - 1) / kQueriesPerBlock;
+  const std::int64_t blocks = blocks_per_head * heads * problem.at("batch");
+  if (dim != 64 && dim != 128) {
+    return unsupported_error("{}: the kernel knows head_dim 64 and 128, not {}", problem.op, dim);
+  }
+  if (blocks > 0x7fffffff || prior > 0x7fffffff - seq) {
+    return unsupported_error("{}: {} blocks over {} keys are more than the kernel counts", problem.op, blocks,
+                             prior + seq);
+  }
+  const std::string kernel = fmt::format("attention_prefill_{}_{}", dim, type_name(problem.type));
+  // Two stages of 64 keys and 64 values.
+  const cuda::Launch launch{.grid_x = blocks, .block_x = 256, .shared_bytes = 4 * 64 * dim * 2};
+  return kernel_call<4>(context, kernel, launch, static_cast<int>(seq), static_cast<int>(prior),
+                        static_cast<int>(heads), static_cast<int>(problem.at("kv_heads")),
+                        static_cast<float>(score_scale(dim)));
+}
+
 namespace {
 
 // Attention of a prompt: every token looks at itself and at those before it. Heads share keys and values in groups.
@@ -121,7 +142,6 @@ struct AttentionPrefill : RowOperator {
                                        {"kv_heads", "8", 1, "heads of keys and values"},
                                        {"head_dim", "128", 1, "values per head"}};
   static constexpr std::string_view kCpuMethod = "loop, online softmax";
-  static constexpr std::int64_t kQueriesPerBlock = 128;  // as attention_prefill.cu has it
 
   static Result<void> check(const Problem& problem) {
     LLMPROF_TRY(check_values(problem, {"batch", "seq", "heads", "head_dim"}));
@@ -177,19 +197,7 @@ struct AttentionPrefill : RowOperator {
   }
 
   static Result<CudaCall> prepare_kernel(cuda::Context& context, const Problem& problem) {
-    LLMPROF_TRY(check_tensor_cores(context, problem));
-    const std::int64_t dim = problem.at("head_dim"), seq = problem.at("seq"), heads = problem.at("heads");
-    const std::int64_t blocks_per_head = (seq + kQueriesPerBlock - 1) / kQueriesPerBlock;
-    const std::int64_t blocks = blocks_per_head * heads * problem.at("batch");
-    if (dim != 64 && dim != 128) {
-      return unsupported_error("attention_prefill: the kernel knows head_dim 64 and 128, not {}", dim);
-    }
-    if (blocks > 0x7fffffff) return unsupported_error("attention_prefill: {} blocks are more than a grid has", blocks);
-    const std::string kernel = fmt::format("attention_prefill_{}_{}", dim, type_name(problem.type));
-    // Two stages of 64 keys and 64 values.
-    const cuda::Launch launch{.grid_x = blocks, .block_x = 256, .shared_bytes = 4 * 64 * dim * 2};
-    return kernel_call<4>(context, kernel, launch, static_cast<int>(seq), static_cast<int>(heads),
-                          static_cast<int>(problem.at("kv_heads")), static_cast<float>(score_scale(dim)));
+    return prepare_prefill_kernel(context, problem, 0);
   }
 
   static constexpr CudaImplementation kCuda[] = {{"cudnn", prepare_cudnn}, {"kernel", prepare_kernel}};

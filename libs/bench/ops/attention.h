@@ -38,6 +38,9 @@ std::int64_t choose_splits(std::int64_t pairs, std::int64_t tiles, const SplitCo
 
 // The core of attention with grouped heads, of `tokens` new tokens over `context`.
 model::KernelWork grouped_attention_work(const Problem& problem, std::int64_t tokens, std::int64_t context);
+// A prefill by the kernel of attention_prefill.cu: batch sequences of seq new tokens, each with `prior` tokens before
+// them in the cache.
+Result<CudaCall> prepare_prefill_kernel(cuda::Context& context, const Problem& problem, std::int64_t prior);
 // By cuDNN, with `queries` new tokens of each sequence over `keys`.
 Result<CudaCall> prepare_cudnn_attention(cuda::Context& context, const Problem& problem, std::int64_t queries,
                                          std::int64_t keys, bool causal);

@@ -99,7 +99,7 @@ __device__ void load_tile(std::uint32_t tile, const T* from, std::int64_t step, 
 }
 
 template <class T, int kDim>
-__device__ void run(const T* q, const T* k, const T* v, T* out, int seq, int heads, int kv_heads, float scale) {
+__device__ void run(const T* q, const T* k, const T* v, T* out, int seq, int prior, int heads, int kv_heads, float scale) {
   extern __shared__ __align__(128) unsigned char memory[];
   constexpr std::uint32_t kTileBytes = kKeys * kDim * 2;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, column = lane % 4;
@@ -108,16 +108,17 @@ __device__ void run(const T* q, const T* k, const T* v, T* out, int seq, int hea
   const int rest = blockIdx.x / heads, batch = gridDim.x / heads / blocks;
   const int sequence = rest % batch, first = (blocks - 1 - rest / batch) * kQueries;
   const std::int64_t q_step = static_cast<std::int64_t>(heads) * kDim, kv_step = static_cast<std::int64_t>(kv_heads) * kDim;
-  const std::int64_t token0 = static_cast<std::int64_t>(sequence) * seq;
-  q += token0 * q_step + head * kDim;
-  out += token0 * q_step + head * kDim;
-  k += token0 * kv_step + head / (heads / kv_heads) * kDim;
-  v += token0 * kv_step + head / (heads / kv_heads) * kDim;
+  const int keys = prior + seq;  // query i is token prior + i of its sequence
+  const std::int64_t query0 = static_cast<std::int64_t>(sequence) * seq, key0 = static_cast<std::int64_t>(sequence) * keys;
+  q += query0 * q_step + head * kDim;
+  out += query0 * q_step + head * kDim;
+  k += key0 * kv_step + head / (heads / kv_heads) * kDim;
+  v += key0 * kv_step + head / (heads / kv_heads) * kDim;
 
   const std::uint32_t stages = shared_address(memory);
-  const int tiles = (min(first + kQueries, seq) + kKeys - 1) / kKeys;
-  load_tile<T, kDim>(stages, k, kv_step, 0, seq);
-  load_tile<T, kDim>(stages + kTileBytes, v, kv_step, 0, seq);
+  const int tiles = (prior + min(first + kQueries, seq) + kKeys - 1) / kKeys;
+  load_tile<T, kDim>(stages, k, kv_step, 0, keys);
+  load_tile<T, kDim>(stages + kTileBytes, v, kv_step, 0, keys);
   commit_copies();
   Warp<T, kDim> work;
   const int query = first + warp * 16;  // the first of this warp
@@ -127,20 +128,20 @@ __device__ void run(const T* q, const T* k, const T* v, T* out, int seq, int hea
     wait_copies<0>();
     __syncthreads();  // the tile is here, and nobody reads the other stage any more
     if (tile + 1 < tiles) {
-      load_tile<T, kDim>(then, k, kv_step, (tile + 1) * kKeys, seq);
-      load_tile<T, kDim>(then + kTileBytes, v, kv_step, (tile + 1) * kKeys, seq);
+      load_tile<T, kDim>(then, k, kv_step, (tile + 1) * kKeys, keys);
+      load_tile<T, kDim>(then + kTileBytes, v, kv_step, (tile + 1) * kKeys, keys);
       commit_copies();
     }
     const int key = tile * kKeys;
-    if (key <= query + 15) {  // else every key lies behind every query of this warp
+    if (key <= prior + query + 15) {  // else every key lies behind every query of this warp
       float scores[kKeys / 8][4];
       work.score(scores, now, lane);
-      if (key + kKeys - 1 > query) {
+      if (key + kKeys - 1 > prior + query) {
 #pragma unroll
         for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
           for (int i = 0; i < 4; ++i) {
-            if (key + n * 8 + column * 2 + i % 2 > query + row + i / 2 * 8) scores[n][i] = -INFINITY;
+            if (key + n * 8 + column * 2 + i % 2 > prior + query + row + i / 2 * 8) scores[n][i] = -INFINITY;
           }
         }
       }
@@ -167,8 +168,8 @@ __device__ void run(const T* q, const T* k, const T* v, T* out, int seq, int hea
 
 #define LLMPROF_PREFILL(dim, type, T)                                                                           \
   __global__ void __launch_bounds__(256, 1) attention_prefill_##dim##_##type(                                   \
-      const T* q, const T* k, const T* v, T* out, int seq, int heads, int kv_heads, float scale) {              \
-    prefill::run<T, dim>(q, k, v, out, seq, heads, kv_heads, scale);                                            \
+      const T* q, const T* k, const T* v, T* out, int seq, int prior, int heads, int kv_heads, float scale) {   \
+    prefill::run<T, dim>(q, k, v, out, seq, prior, heads, kv_heads, scale);                                     \
   }
 
 extern "C" {

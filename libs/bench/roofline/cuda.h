@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/cuda/context.h"
+#include "bench/cuda/sampler.h"
 #include "bench/roofline/roofline.h"
 #include "bench/type.h"
 
@@ -21,6 +22,8 @@ std::vector<RooflineStep> cuda_vector_steps(cuda::Context& context, const Roofli
 std::vector<RooflineStep> cuda_memory_steps(cuda::Context& context, const RooflineOptions& options);
 std::vector<RooflineStep> cuda_transfer_steps(cuda::Context& context, const RooflineOptions& options);
 std::vector<RooflineStep> cuda_launch_steps(cuda::Context& context);
+// Costs of launches as peaks of the quantity "latency".
+std::vector<hw::Peak> launch_latencies(const cuda::LaunchCost& cost);
 
 // ---- what they share ------------------------------------------------------------------------------------------------
 

@@ -260,14 +260,19 @@ std::vector<RooflineStep> cuda_transfer_steps(cuda::Context& context, const Roof
   return steps;
 }
 
+std::vector<hw::Peak> launch_latencies(const cuda::LaunchCost& cost) {
+  return {latency("kernel launch", cost.host_seconds, "host time to enqueue one empty kernel"),
+          latency("kernel after kernel", cost.device_seconds, "between ends of empty kernels queued back to back"),
+          latency("graph launch, per node", cost.graph_node_seconds, "replayed graph of empty kernels")};
+}
+
 std::vector<RooflineStep> cuda_launch_steps(cuda::Context& context) {
   RooflineStep step{.name = "launches", .seconds = 0.5, .wanted = latency("kernel launch", 0, "")};
   step.run = [&context](const GoOn&) -> Result<std::vector<hw::PeakRow>> {
     LLMPROF_LET(const cuda::LaunchCost cost, cuda::launch_cost(context));
-    return std::vector<hw::PeakRow>{
-        {latency("kernel launch", cost.host_seconds, "host time to enqueue one empty kernel"), ""},
-        {latency("kernel after kernel", cost.device_seconds, "between ends of empty kernels queued back to back"), ""},
-        {latency("graph launch, per node", cost.graph_node_seconds, "replayed graph of empty kernels"), ""}};
+    std::vector<hw::PeakRow> rows;
+    for (const hw::Peak& peak : launch_latencies(cost)) rows.push_back({peak, ""});
+    return rows;
   };
   return {step};
 }

@@ -162,8 +162,12 @@ void option_fields(Fields& field, Options& options) {
   field("least_samples", options.measure.least_samples);
   field("limit_seconds", options.measure.limit_seconds);
   field("relative_spread", options.measure.relative_spread);
+  field("warm_up_seconds", options.measure.warm_up_seconds);
+  field("least_seconds", options.measure.least_seconds);
   field("check", options.check);
+  field("small_checks", options.small_checks);
   field("graph", options.graph);
+  field("graph_seconds", options.graph_seconds);
   field("threads", options.threads);
   field("seed", options.seed);
 }

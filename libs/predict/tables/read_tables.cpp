@@ -10,6 +10,7 @@
 #include "base/numbers.h"
 #include "base/strings.h"
 #include "importers/input.h"
+#include "predict/tables/read_parquet.h"
 
 namespace llmprof::predict {
 namespace {
@@ -27,9 +28,11 @@ struct Candidate {
   std::int64_t tensor = 0;
 };
 
+bool is_parquet(std::string_view name) { return base::lowercase(name).ends_with(".parquet"); }
+
 bool is_table_name(std::string_view name) {
   const std::string lower = base::lowercase(name);
-  return lower.ends_with(".csv") || lower.ends_with(".csv.gz") || lower.ends_with(".csv.zst");
+  return lower.ends_with(".csv") || lower.ends_with(".csv.gz") || lower.ends_with(".csv.zst") || is_parquet(lower);
 }
 
 Result<std::vector<Candidate>> candidates_in(const std::string& folder) {
@@ -122,6 +125,8 @@ void read_meta(const std::string& folder, TableSource& source) {
   source.model = first_text(*json, {{"model"}, {"engine_kwargs", "model"}});
   const std::string version = first_text(*json, {{"vllm_version"}});
   if (!version.empty()) source.engine = "vLLM " + version;
+  const std::string own = first_text(*json, {{"llmprof_version"}});
+  if (!own.empty()) source.engine = "llmprof " + own;
 }
 
 }  // namespace
@@ -170,15 +175,18 @@ Result<void> read_table_text(const TableKind& kind, std::string_view text, const
   return {};
 }
 
-Result<OperatorTables> read_tables(const std::string& folder, std::int64_t tensor) {
+Result<OperatorTables> read_tables(const std::string& folder, std::int64_t tensor, std::string_view times) {
   LLMPROF_LET(std::vector<Candidate> found, candidates_in(folder));
   LLMPROF_LET(const std::vector<Candidate> chosen, choose(folder, tensor, std::move(found)));
   OperatorTables tables;
   tables.source.folder = folder;
   for (const Candidate& each : chosen) {
     const std::string path = (fs::path(folder) / each.path).string();
-    LLMPROF_LET(const std::string text, plain_text(path, kMaxTableBytes));
-    LLMPROF_TRY(read_table_text(*each.kind, text, path, tables));
+    LLMPROF_LET(const std::string text,
+                is_parquet(path) ? parquet_as_csv(path, kMaxTableBytes) : plain_text(path, kMaxTableBytes));
+    TableKind kind = *each.kind;
+    if (kind.value == "time_us") kind.value = times;
+    LLMPROF_TRY(read_table_text(kind, text, path, tables));
     tables.source.files.back().path = each.path;
     tables.source.tensor = std::max(tables.source.tensor, each.tensor);
   }

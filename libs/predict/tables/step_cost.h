@@ -38,6 +38,9 @@ struct LaunchCosts {
   double launch_ns = 0;  // 0: off
   double kernels_per_layer = 12;
   std::string source;
+  // Measured of empty kernels; 0: not known. What a table's time of a kernel has to be followed by.
+  double queued_ns = 0;      // from the end of one kernel to that of the next, launched long before
+  double graph_node_ns = 0;  // the same for nodes of a replayed graph
 };
 
 // How prompts and decodes that share a step share its attention. Which one errs less differs between GPUs; tables are
