@@ -194,21 +194,28 @@ Result<predict::Deployment> deployment_of(const Arguments& arguments) {
 // Tables as asked for, else those that `bench --for` measured on this device, else none.
 Result<predict::ServingInput> input_of(const Arguments& arguments, const predict::Deployment& deployment) {
   const predict::TimesOf times = arguments.on("--eager") ? predict::TimesOf::kKernels : predict::TimesOf::kInGraph;
+  static const std::string kBestImplementation =
+      "of the best implementation that was found of each operator, in as few kernels as it needs: a program whose "
+      "operators are made of more kernels takes longer, whatever the interval says";
   predict::OperatorTables tables;
+  bool own = false;
   const std::string name = arguments.get("--tables");
   if (!name.empty() && is_run(name)) {
     LLMPROF_LET(const trace::Run run, trace::Run::open(trace::run_folder(name)));
     LLMPROF_LET(tables, predict::tables_from_run(run, times));
+    own = true;
   } else if (!name.empty()) {
     LLMPROF_LET(tables, predict::read_tables(name, deployment.tensor));
   }
   LLMPROF_LET(predict::ServingInput input, predict::serving_input(deployment, std::move(tables)));
+  if (own) input.notes.push_back(kBestImplementation);
   if (name.empty()) {
     const predict::TablesKey key{input.device.device, input.config, deployment.tensor,
                                  predict::kept_type(input.config, input.device.device, deployment.dtype)};
     if (Result<predict::OperatorTables> kept = predict::kept_tables(key, times)) {
       input.tables = std::move(*kept);
       input.notes.push_back("operator times measured on this machine by llmprof bench --for");
+      input.notes.push_back(kBestImplementation);
     }
   }
   return input;

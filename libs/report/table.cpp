@@ -22,9 +22,10 @@ using base::Align;
 using base::Json;
 
 const TableDescription& description_of(std::string_view path) {
+  static const TableDescription kNothing;  // an empty object in a page is better than a crash
   const TableDescription* found = analyze::find_description(path);
   assert(found != nullptr && "nobody described this table");
-  return *found;
+  return found != nullptr ? *found : kNothing;
 }
 
 // "llmprof.diff.rows[]" of that document's own JSON: "rows[]".

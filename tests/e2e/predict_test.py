@@ -61,6 +61,30 @@ class Predict(Case):
         self.assertGreater(self.predict(*words)["load"]["cached_share"], 0.5)
         self.assertEqual(self.predict(*words, "--set", "enable_prefix_caching=false")["load"]["cached_share"], 0)
 
+    # Floors of steps are those of `llmprof model`, and the prediction is a run like any other.
+    def test_steps(self):
+        words = ("llama-3.2-1b", "--device", "h100-sxm", "--batch", "4", "--prompt", "256", "--context", "512")
+        got = self.predict(*words, "--steps", "1", "-o", "steps")
+        design = json.loads(self.llmprof("model", "llama-3.2-1b", "--device", "h100-sxm", "--batch", "4", "--prompt", "256", "--context", "512", "--json").stdout)
+        for stage in got["stages"]:
+            theirs = next(each for each in design["stages"] if each["name"] == stage["stage"])
+            self.assertAlmostEqual(stage["floor_ns"] / theirs["floor_ns"], 1, places=6)
+            self.assertAlmostEqual(stage["flops"] / theirs["flops"], 1, places=9)
+            self.assertAlmostEqual(sum(row["ns"] for row in got["operators"] if row["stage"] == stage["stage"]) / stage["device_ns"], 1, places=6)
+            self.assertAlmostEqual(stage["measured"] + stage["interpolated"] + stage["roof"] + stage["assumed"], 1, places=6)
+        self.assertTrue(got["needs"]["fits"])
+        report = self.report("steps")
+        self.assertEqual([stage["name"] for stage in report["stages"]], ["prefill", "decode"])
+        self.assertAlmostEqual(report["stages"][0]["ttft_ns"] / got["ttft_ns"], 1, places=3)
+        screen = " ".join(self.llmprof("report", "steps").stdout.split())
+        self.assertIn("Predicted, not measured", screen)
+        for untrue in ("exit status", "Recording cost", "Lost: nothing"):
+            self.assertNotIn(untrue, screen)
+        self.assertIn("exists", self.llmprof("predict", *words, "-o", "steps", status=1).stderr)
+        narrow = self.predict(*words, "--dtype", "float8", "-f", "-o", "steps")
+        self.assertLess(narrow["tpot_ns"], got["tpot_ns"])
+        self.assertFalse(self.predict("llama-3.1-405b", "--device", "h100-sxm", "--steps", "1")["needs"]["fits"])
+
     def test_goodput_and_text(self):
         text = self.llmprof("predict", "llama-3.1-8b", "--device", "h100-sxm", "--serving", "vllm", "--rate", "2", "--slo", "ttft=1us").stdout
         self.assertIn("Predicted, not measured", text)

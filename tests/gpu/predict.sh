@@ -8,7 +8,7 @@ failed=0
 check() { if eval "$2"; then echo "PASS $1"; else echo "FAIL $1"; failed=1; fi; }
 
 begin=$SECONDS
-"$llmprof" bench --for llama-3.2-1b -o operators -f >bench.txt 2>bench.err
+"$llmprof" bench --for llama-3.2-1b --device cuda -o operators -f >bench.txt 2>bench.err
 check "bench --for" "[ $? = 0 ]"
 echo "bench --for took $((SECONDS - begin)) s"; tail -60 bench.txt; tail -3 bench.err
 "$llmprof" query operators "SELECT op, status, count(*) AS n, any_value(reason) AS why FROM bench GROUP BY ALL ORDER BY ALL"

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 
+#include "base/dynlib.h"
+
 namespace llmprof::bench::cuda {
 
 // clang-format off

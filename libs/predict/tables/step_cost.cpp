@@ -117,14 +117,16 @@ BasisTimes TableStepCost::attention(const Entry& entry, const Attended& attended
     return times;
   }
   const bool prompts = attended.chunk_tokens > 0, decodes = attended.decodes.count > 0;
-  const bool together = prompts && decodes ? entry.mixed && input_.attention == AttentionMode::kJoint
-                                           : decodes || input_.attention == AttentionMode::kJoint;
+  // One long chunk costs much more than several short ones of the same sum: only tables that were measured with mixed
+  // batches are asked for the sum.
+  const bool all_at_once =
+      input_.attention == AttentionMode::kJoint && (entry.mixed || batch.chunks.size() <= std::size_t{1});
+  const bool together = prompts && decodes ? entry.mixed && all_at_once : decodes || all_at_once;
   if (!prompts && !decodes) return times;
   if (together) {
     times.add(joint(entry, attended), 1);
     return times;
   }
-  const bool all_at_once = input_.attention == AttentionMode::kJoint;
   Attended alone = attended;
   alone.decodes = {};
   if (all_at_once) times.add(joint(entry, alone), 1);
