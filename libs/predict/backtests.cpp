@@ -27,16 +27,16 @@ Result<std::string> plain(std::string_view path, std::string_view bytes) {
   return input.read_all(kMostBytes);
 }
 
-// Mean, p50 and p99 of a metric: whether the measured ones lie between those of the fast and the slow prediction.
-void count_covered(const serving::ComparedMetric& compared, const serving::Distribution& fast,
-                   const serving::Distribution& slow, ServingBacktest& out) {
-  const auto count = [&](double measured, double low, double high) {
+// Mean, p50 and p99 of a metric: whether the measured ones lie in the stated interval.
+void count_covered(const serving::ComparedMetric& compared, const serving::Distribution& low,
+                   const serving::Distribution& high, ServingBacktest& out) {
+  const auto count = [&](double measured, double least, double most) {
     ++out.stated;
-    out.covered += measured >= std::min(low, high) && measured <= std::max(low, high) ? 1 : 0;
+    out.covered += measured >= least && measured <= most ? 1 : 0;
   };
-  count(compared.mean.measured, fast.mean, slow.mean);
-  count(compared.p50.measured, fast.p50, slow.p50);
-  count(compared.p99.measured, fast.p99, slow.p99);
+  count(compared.mean.measured, low.mean, high.mean);
+  count(compared.p50.measured, low.p50, high.p50);
+  count(compared.p99.measured, low.p99, high.p99);
 }
 
 Result<ServingBacktest> of_assets(const std::string& folder, bool with_tables) {
@@ -98,9 +98,9 @@ Result<ServingBacktest> backtest_serving(Deployment deployment, ServingInput inp
   out.deployment = std::move(deployment);
   out.error = forecast.error;
   out.operators = forecast.operator_errors;
-  count_covered(out.comparison.ttft_ns, forecast.fast.ttft_ns, forecast.slow.ttft_ns, out);
-  count_covered(out.comparison.tpot_ns, forecast.fast.tpot_ns, forecast.slow.tpot_ns, out);
-  count_covered(out.comparison.e2e_ns, forecast.fast.e2e_ns, forecast.slow.e2e_ns, out);
+  count_covered(out.comparison.ttft_ns, forecast.low.ttft_ns, forecast.high.ttft_ns, out);
+  count_covered(out.comparison.tpot_ns, forecast.low.tpot_ns, forecast.high.tpot_ns, out);
+  count_covered(out.comparison.e2e_ns, forecast.low.e2e_ns, forecast.high.e2e_ns, out);
   return out;
 }
 

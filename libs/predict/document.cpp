@@ -29,20 +29,17 @@ constexpr Latency kLatencies[] = {{"ttft", "TTFT", &Metrics::ttft_ns},
 std::vector<LatencyRow> latency_rows(const ServingForecast& forecast) {
   std::vector<LatencyRow> rows;
   for (const Latency& each : kLatencies) {
-    const Distribution &own = forecast.metrics.*each.of, &fast = forecast.fast.*each.of, &slow = forecast.slow.*each.of;
+    const Distribution &own = forecast.metrics.*each.of, &low = forecast.low.*each.of, &high = forecast.high.*each.of;
     if (own.count == 0) continue;
-    // More time for steps may shorten a latency: other requests are admitted then.
-    const auto [low, high] = std::minmax(fast.mean, slow.mean);
-    const auto [low99, high99] = std::minmax(fast.p99, slow.p99);
-    rows.push_back({each.metric, each.label, own.mean, own.p50, own.p90, own.p95, own.p99, own.max, low, high, low99,
-                    high99, fmt::format("{} … {}", base::human_ns(low), base::human_ns(high))});
+    rows.push_back({each.metric, each.label, own.mean, own.p50, own.p90, own.p95, own.p99, own.max, low.mean, high.mean,
+                    low.p99, high.p99, fmt::format("{} … {}", base::human_ns(low.mean), base::human_ns(high.mean))});
   }
   return rows;
 }
 
 ThroughputRow throughput_of(const ServingForecast& forecast) {
   const Metrics& m = forecast.metrics;
-  const auto [low, high] = std::minmax(forecast.slow.output_tokens_per_s, forecast.fast.output_tokens_per_s);
+  const double low = forecast.low.output_tokens_per_s, high = forecast.high.output_tokens_per_s;
   return {m.completed,          m.rejected, m.duration_ns, m.requests_per_s, m.output_tokens_per_s,
           m.total_tokens_per_s, low,        high,          m.goodput_per_s,  m.good_share};
 }
@@ -89,8 +86,7 @@ std::optional<bool> inside(const ServingForecast& forecast, std::string_view met
                            double measured) {
   for (const Latency& each : kLatencies) {
     if (each.metric != metric) continue;
-    const auto [low, high] = std::minmax((forecast.fast.*each.of).*statistic, (forecast.slow.*each.of).*statistic);
-    return measured >= low && measured <= high;
+    return measured >= (forecast.low.*each.of).*statistic && measured <= (forecast.high.*each.of).*statistic;
   }
   return std::nullopt;
 }
@@ -167,7 +163,7 @@ ServingDocument document_of(const ServingInput& input, const ServingForecast& fo
   out.engine = rules.version.empty() ? rules.engine : rules.engine + " " + rules.version;
   out.workload = input.workload.description;
   out.split = {input.parallel.tensor, input.parallel.expert, input.replicas, input.parallel.ranks() * input.replicas};
-  out.rules = rules.sources;
+  for (const serving::RuleSource& each : rules.sources) out.rules.push_back({each.key, each.value, each.source});
   out.memory = {forecast.memory.weights_bytes,
                 forecast.memory.activation_bytes,
                 forecast.memory.kv_bytes_per_token,
@@ -175,7 +171,7 @@ ServingDocument document_of(const ServingInput& input, const ServingForecast& fo
                 rules.block_size,
                 forecast.blocks_derived ? "rule" : "given"};
   out.stands_on = {share(Basis::kMeasured), share(Basis::kInterpolated), share(Basis::kExtrapolated),
-                   share(Basis::kRoof), forecast.stands_on.total()};
+                   share(Basis::kRoof),     share(Basis::kAssumed),      forecast.stands_on.total()};
   out.step_error = forecast.error;
   out.latency = latency_rows(forecast);
   out.throughput = throughput_of(forecast), out.load = load_of(forecast);

@@ -22,8 +22,12 @@ struct MemoryRow {
   std::string blocks_source;  // "given", "rule"
 };
 
+struct RuleRow {
+  std::string rule, value, source;
+};
+
 struct StandsOnRow {
-  double measured = 0, interpolated = 0, extrapolated = 0, roof = 0;  // shares
+  double measured = 0, interpolated = 0, extrapolated = 0, roof = 0, assumed = 0;  // shares
   double device_ns = 0;
 };
 
@@ -93,7 +97,7 @@ BacktestDocument document_of(const std::vector<ServingBacktest>& backtests);
 struct ServingDocument {
   std::string model, device, engine, workload;
   SplitRow split;
-  std::vector<serving::RuleSource> rules;
+  std::vector<RuleRow> rules;
   MemoryRow memory;
   StandsOnRow stands_on;
   StepError step_error;

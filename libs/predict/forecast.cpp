@@ -18,6 +18,7 @@ constexpr double kComposition = 0.02;
 // The roof is the least time. Kernels of engines were found between it and about twice it (perf/results,
 // docs/verified): an assumption that only tables can replace.
 constexpr double kRoofMost = 1.0;
+constexpr double kAssumedLeast = 0.5, kAssumedMost = 1.0;
 constexpr double kBlocksUncertain = 0.05;  // of a count that follows from the engine's rule
 
 // Steps of another cost, as much shorter or longer as they may be.
@@ -76,18 +77,43 @@ Result<void> settle_blocks(const ServingInput& input, ServingForecast& out) {
   return {};
 }
 
-Result<serving::Metrics> at_factor(const ServingInput& input, const ServingForecast& forecast, TableStepCost& cost,
-                                   double factor) {
-  EngineRules rules = forecast.rules;
-  if (forecast.blocks_derived) {
-    const double blocks = factor < 1 ? 1 + kBlocksUncertain : 1 - kBlocksUncertain;
-    rules.num_gpu_blocks = static_cast<std::int64_t>(static_cast<double>(rules.num_gpu_blocks) * blocks);
+// Every figure that has an interval.
+constexpr serving::Distribution serving::Metrics::*kDistributions[] = {
+    &serving::Metrics::ttft_ns, &serving::Metrics::tpot_ns, &serving::Metrics::itl_ns, &serving::Metrics::e2e_ns,
+    &serving::Metrics::queue_ns};
+constexpr double serving::Distribution::*kStatistics[] = {&serving::Distribution::mean, &serving::Distribution::p50,
+                                                          &serving::Distribution::p90,  &serving::Distribution::p95,
+                                                          &serving::Distribution::p99,  &serving::Distribution::max};
+
+void widen(const serving::Metrics& by, ServingForecast& out) {
+  const auto take = [](double value, double& low, double& high) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  };
+  for (const auto distribution : kDistributions) {
+    for (const auto statistic : kStatistics)
+      take((by.*distribution).*statistic, (out.low.*distribution).*statistic, (out.high.*distribution).*statistic);
   }
-  Scaled scaled(cost, factor);
+  take(by.output_tokens_per_s, out.low.output_tokens_per_s, out.high.output_tokens_per_s);
+}
+
+// Longer steps may shorten a latency, and fewer blocks another: all ends are tried.
+Result<void> add_interval(const ServingInput& input, TableStepCost& cost, ServingForecast& out) {
+  out.low = out.high = out.metrics;
   serving::SimulateOptions options = options_of(input);
   options.most_step_records = 0;
-  LLMPROF_LET(const Simulation simulation, serving::simulate(rules, input.workload, scaled, options));
-  return serving::metrics_of(simulation, input.slo, input.replicas, input.since);
+  for (const double factor : {out.error.least, out.error.most}) {
+    for (const double blocks : {1 - kBlocksUncertain, 1 + kBlocksUncertain}) {
+      EngineRules rules = out.rules;
+      if (!out.blocks_derived && blocks > 1) continue;
+      if (out.blocks_derived)
+        rules.num_gpu_blocks = static_cast<std::int64_t>(static_cast<double>(rules.num_gpu_blocks) * blocks);
+      Scaled scaled(cost, factor);
+      LLMPROF_LET(const Simulation simulation, serving::simulate(rules, input.workload, scaled, options));
+      widen(serving::metrics_of(simulation, input.slo, input.replicas, input.since), out);
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -102,11 +128,14 @@ StepError step_error(const std::vector<OperatorError>& operators, const BasisTim
   if (between_rows > 0) between /= between_rows;
   if (beyond_rows > 0) beyond /= beyond_rows;
   const double inside = stands_on.share(Basis::kInterpolated) * between,
-               outside = stands_on.share(Basis::kExtrapolated) * beyond, roof = stands_on.share(Basis::kRoof);
+               outside = stands_on.share(Basis::kExtrapolated) * beyond, roof = stands_on.share(Basis::kRoof),
+               assumed = stands_on.share(Basis::kAssumed);
   StepError out;
-  out.least = 1 - (1 - roof) * (kComposition + inside + outside);
-  out.most = 1 + (1 - roof) * (kComposition + inside + outside) + roof * kRoofMost;
-  out.why = roof < 1 ? fmt::format("composing measured operators ±{}", base::human_percent(kComposition)) : "";
+  const double tables = (1 - roof - assumed) * kComposition + inside + outside;
+  out.least = 1 - tables - assumed * kAssumedLeast;
+  out.most = 1 + tables + roof * kRoofMost + assumed * kAssumedMost;
+  out.why =
+      roof + assumed < 1 ? fmt::format("composing measured operators ±{}", base::human_percent(kComposition)) : "";
   if (inside > 0) {
     out.why += fmt::format(", interpolation ±{} (left-out points were off by {} at the median)",
                            base::human_percent(inside), base::human_percent(between));
@@ -115,6 +144,10 @@ StepError step_error(const std::vector<OperatorError>& operators, const BasisTim
   if (roof > 0.001) {
     out.why += fmt::format("{}{} of the time is the roof, which kernels may take up to twice as long as (assumed)",
                            out.why.empty() ? "" : ", ", base::human_percent(roof));
+  }
+  if (assumed > 0.001) {
+    out.why += fmt::format("{}{} of the time is stated costs of links and launches, half to twice of which it may be",
+                           out.why.empty() ? "" : ", ", base::human_percent(assumed));
   }
   return out;
 }
@@ -142,8 +175,7 @@ Result<ServingForecast> forecast_serving(const ServingInput& input) {
   out.stands_on = cost->stands_on();
   out.operator_errors = backtest_operators(*cost);
   out.error = step_error(out.operator_errors, out.stands_on);
-  LLMPROF_LET(out.fast, at_factor(input, out, *cost, out.error.least));
-  LLMPROF_LET(out.slow, at_factor(input, out, *cost, out.error.most));
+  LLMPROF_TRY(add_interval(input, *cost, out));
   out.notes.insert(out.notes.end(), cost->notes().begin(), cost->notes().end());
   for (std::size_t i = 1; i < out.simulation.rejected.size(); ++i) {
     if (out.simulation.rejected[i] == 0) continue;

@@ -44,7 +44,9 @@ struct ServingForecast {
   MemoryNeeds memory;
   serving::Simulation simulation;
   serving::Metrics metrics;
-  serving::Metrics fast, slow;  // with all steps as short and as long as they may be
+  // The least and the most of every figure, over predictions with all steps as short and as long as they may be, and
+  // with as few and as many blocks where their number was not given.
+  serving::Metrics low, high;
   StepError error;
   std::vector<OperatorError> operator_errors;  // of the tables, each point from its neighbours
   BasisTimes stands_on;

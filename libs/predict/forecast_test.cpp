@@ -77,8 +77,22 @@ TEST(Forecast, WithoutTablesAllStandsOnTheRoofAndSaysSo) {
   EXPECT_GT(forecast->error.most, 1.5);
   EXPECT_TRUE(forecast->blocks_derived);
   EXPECT_EQ(forecast->metrics.completed, 50);
-  EXPECT_LE(forecast->fast.tpot_ns.mean, forecast->metrics.tpot_ns.mean);
-  EXPECT_GT(forecast->slow.tpot_ns.mean, 1.5 * forecast->metrics.tpot_ns.mean);
+  EXPECT_LE(forecast->low.tpot_ns.mean, forecast->metrics.tpot_ns.mean);
+  EXPECT_GT(forecast->high.tpot_ns.mean, 1.5 * forecast->metrics.tpot_ns.mean);
+}
+
+TEST(Forecast, CostsOfLinksAreCalledAssumed) {
+  Deployment asked = llama_on_h100();
+  asked.tensor = 2;
+  auto input = serving_input(asked, {});
+  ASSERT_TRUE(input);
+  input->workload = steady_load(1);
+  const auto forecast = forecast_serving(*input);
+  ASSERT_TRUE(forecast) << forecast.error().message;
+  EXPECT_GT(forecast->stands_on.share(Basis::kAssumed), 0);
+  EXPECT_NEAR(forecast->stands_on.share(Basis::kAssumed) + forecast->stands_on.share(Basis::kRoof), 1, 1e-9);
+  EXPECT_LT(forecast->error.least, 1);  // the link may be better than assumed
+  EXPECT_THAT(forecast->error.why, HasSubstr("stated costs"));
 }
 
 TEST(Forecast, MoreLoadIsNeverFaster) {

@@ -24,9 +24,7 @@ OpRow row_of(const StageTimes& stage, const OpTime& op) {
   OpRow row{stage.stage, op.op, op.calls, op.ns, stage.device_ns > 0 ? op.ns / stage.device_ns : 0};
   row.floor_ns = known(op.floor_ns);
   if (row.floor_ns && op.ns > 0) row.of_floor = op.floor_ns / op.ns;
-  row.basis = op.ns <= 0                                     ? basis_name(Basis::kRoof)  // nothing has to move
-              : op.floor_ns <= 0 && op.basis == Basis::kRoof ? "assumed"
-                                                             : basis_name(op.basis);
+  row.basis = basis_name(op.ns > 0 ? op.basis : Basis::kRoof);  // nothing has to move
   row.source = op.source;
   return row;
 }

@@ -29,17 +29,18 @@ std::string head(const ServingPage& page, const Style& style) {
     on = fmt::format("{} x {} (tensor parallel {}, {})", d.split.devices, on, d.split.tensor,
                      counted(d.split.replicas, "replica"));
   }
-  std::string out =
-      style.heading(fmt::format("Predicted, not measured: {} on {}, {}", d.model, on, d.engine)).substr(1);
-  out += wrapped(fmt::format("{}. At most {} requests and {} tokens a step; {} KV blocks of {} tokens{}.", d.workload,
-                             page.rules.max_num_seqs, page.rules.max_num_batched_tokens, d.memory.kv_blocks,
+  std::string out = style.heading(fmt::format("Predicted, not measured: {}, {}", d.model, d.engine)).substr(1);
+  out += wrapped(fmt::format("On {}. {}. At most {} requests and {} tokens a step; {} KV blocks of {} tokens{}.", on,
+                             d.workload, page.rules.max_num_seqs, page.rules.max_num_batched_tokens, d.memory.kv_blocks,
                              d.memory.block_tokens, d.memory.blocks_source == "rule" ? " (by the engine's rule)" : ""));
-  return out +
-         wrapped(fmt::format("Stands on measured operators {}, interpolated {}, extrapolated {}, the bare roof {} "
-                             "(of {} of device time).",
-                             human_percent(d.stands_on.measured), human_percent(d.stands_on.interpolated),
-                             human_percent(d.stands_on.extrapolated), human_percent(d.stands_on.roof),
-                             human_ns(d.stands_on.device_ns)));
+  std::string basis;
+  const auto part = [&](std::string_view what, double share) {
+    if (share > 0) basis += fmt::format("{}{} {}", basis.empty() ? "" : ", ", what, human_percent(share));
+  };
+  const predict::StandsOnRow& s = d.stands_on;
+  part("measured operators", s.measured), part("interpolated", s.interpolated), part("extrapolated", s.extrapolated);
+  part("the bare roof", s.roof), part("stated costs", s.assumed);
+  return out + wrapped(fmt::format("Stands on {} (of {} of device time).", basis, human_ns(s.device_ns)));
 }
 
 std::string throughput_lines(const ServingDocument& d) {

@@ -31,7 +31,7 @@ class Predict(Case):
                 self.assertLess(abs(error), limits[metric] if statistic == "mean" else 0.05, (metric, statistic))
         latency = {row["metric"]: row for row in got["latency"]}
         self.assertAlmostEqual(latency["ttft"]["mean_ns"], rows["ttft", "mean"]["predicted_ns"])
-        self.assertEqual(sum(got["stands_on"][key] for key in ("measured", "interpolated", "extrapolated", "roof")), 1)
+        self.assertEqual(sum(got["stands_on"][key] for key in ("measured", "interpolated", "extrapolated", "roof", "assumed")), 1)
         self.assertEqual(got["stands_on"]["roof"], 0)
 
     def test_a_folder_of_ones_own_is_a_back_test(self):
@@ -52,7 +52,9 @@ class Predict(Case):
                 for row in got["latency"]:
                     self.assertLessEqual(row["p50_ns"], row["p99_ns"])
                     self.assertLessEqual(row["mean_low_ns"], row["mean_high_ns"])
-                self.assertEqual(got["stands_on"]["roof"], 1)
+                self.assertAlmostEqual(got["stands_on"]["roof"] + got["stands_on"]["assumed"], 1)
+                self.assertEqual(got["stands_on"]["assumed"] > 0, "--tp" in more)
+                self.assertTrue(all(row["rule"] and row["source"] for row in got["rules"]))
         again = [self.predict(*words, "--rate", "10") for _ in range(2)]
         self.assertEqual(*again)
 

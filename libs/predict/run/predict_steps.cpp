@@ -63,7 +63,7 @@ class StageSum {
     for (const OpTime& op : ops) {
       out_.device_ns += op.ns;
       // Costs of links and launches are stated, not the least that they can be.
-      if (op.floor_ns <= 0 && op.basis == Basis::kRoof) {
+      if (op.basis == Basis::kAssumed) {
         out_.assumed_ns += op.ns;
       } else {
         out_.stands_on.add({op.ns, op.basis}, 1);

@@ -15,6 +15,8 @@ std::string_view basis_name(Basis basis) {
       return "interpolated";
     case Basis::kExtrapolated:
       return "extrapolated";
+    case Basis::kAssumed:
+      return "assumed";
     case Basis::kRoof:
       break;
   }

@@ -17,8 +17,9 @@ enum class Basis : std::uint8_t {
   kInterpolated,  // between measured points
   kExtrapolated,  // beyond them
   kRoof,          // no measurement: the least time that the device needs
+  kAssumed,       // a stated cost: links between ranks, launches
 };
-inline constexpr std::size_t kBases = 4;
+inline constexpr std::size_t kBases = 5;
 std::string_view basis_name(Basis basis);  // "measured"
 
 struct Answer {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/errors.h"
 #include "base/human.h"
@@ -23,7 +24,7 @@ double activated(const Part& part, double tokens) {
 
 }  // namespace
 
-double BasisTimes::total() const { return ns[0] + ns[1] + ns[2] + ns[3]; }
+double BasisTimes::total() const { return std::accumulate(ns.begin(), ns.end(), 0.0); }
 
 double BasisTimes::share(Basis basis) const {
   const double all = total();
@@ -71,7 +72,7 @@ Answer TableStepCost::link_answer(const Entry& entry, double rows) const {
   }
   const LinkCosts& link = input_.link;
   const double moving_ns = link.bytes_per_s > 0 ? rows * entry.link_bytes / link.bytes_per_s * 1e9 : 0;
-  return {rows > 0 ? link.latency_ns + moving_ns : 0, Basis::kRoof};
+  return {rows > 0 ? link.latency_ns + moving_ns : 0, Basis::kAssumed};
 }
 
 // Of one call with this many rows. Not for attention.
@@ -179,7 +180,7 @@ StepTime TableStepCost::of(const Batch& batch) {
     for (double& ns : one.ns) ns *= static_cast<double>(entry->part.calls);
     times += one;
   }
-  times.add({launch_gaps_ns(batch, times.total()), Basis::kRoof}, 1);
+  times.add({launch_gaps_ns(batch, times.total()), Basis::kAssumed}, 1);
   stands_on_ += times;
   const HostCosts& host = input_.host;
   return {times.total(), host.per_step_ns + host.per_request_ns * static_cast<double>(batch.requests()) +
@@ -212,7 +213,9 @@ std::vector<OpTime> TableStepCost::explain(const Batch& batch) const {
     rows.push_back(std::move(row));
   }
   const double gaps_ns = launch_gaps_ns(batch, all_ns);
-  if (gaps_ns > 0) rows.push_back({.op = "launch gaps", .calls = 1, .ns = gaps_ns, .source = input_.launch.source});
+  if (gaps_ns > 0)
+    rows.push_back(
+        {.op = "launch gaps", .calls = 1, .ns = gaps_ns, .basis = Basis::kAssumed, .source = input_.launch.source});
   return rows;
 }
 

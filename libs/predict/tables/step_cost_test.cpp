@@ -243,6 +243,21 @@ TEST(TableStepCost, PaddingCostsProductsNotAttention) {
   EXPECT_NEAR(attention->ns, attention->floor_ns, 1e-9);
 }
 
+// One long chunk costs more than two short ones of its length: only tables with mixed batches are asked for the sum.
+TEST(TableStepCost, SeveralPromptsAreLookedUpOneByOneWithoutMixedTables) {
+  StepCostInput input = tiny_input();
+  add(input.tables, "attention", {4, 0, 0, 0}, 1000);
+  add(input.tables, "attention", {8, 0, 0, 0}, 5000);
+  const auto time_of = [&](const StepCostInput& of) {
+    const auto rows = make(of)->explain(batch_of({{4, 0}, {4, 0}}, {}));
+    const auto row = std::ranges::find(rows, "attention", &OpTime::op);
+    return row->ns / static_cast<double>(row->calls);
+  };
+  EXPECT_NEAR(time_of(input), 2000, 1);
+  add(input.tables, "attention", {4, 0, 1, 4}, 1100);
+  EXPECT_NEAR(time_of(input), 5000, 1);
+}
+
 TEST(TableStepCost, RanksPayForTheirLinks) {
   StepCostInput input = tiny_input();
   input.parallel.tensor = 2;
