@@ -91,11 +91,11 @@ std::string kind_of(const Verb& verb, const Option& option) {
   struct Row {
     std::string_view flag, kind;
   };
-  constexpr Row kRows[] = {{"--model", "models files"}, {"--like", "models files"},      {"--diff", "models files"},
-                           {"--device", "devices"},     {"--diff-device", "devices"},    {"--chip", "devices"},
-                           {"--stage", "stages"},       {"--explain", "explained"},      {"--gate", "measures"},
-                           {"--type", "formats"},       {"--as", "import-formats"},      {"--baseline", "baselines"},
-                           {"--counters", "counters"},  {"--save-baseline", "baselines"}};
+  constexpr Row kRows[] = {{"--model", "models files"}, {"--like", "models files"}, {"--diff", "models files"},
+                           {"--for", "models files"},   {"--device", "devices"},    {"--diff-device", "devices"},
+                           {"--chip", "devices"},       {"--stage", "stages"},      {"--explain", "explained"},
+                           {"--gate", "measures"},      {"--type", "formats"},      {"--as", "import-formats"},
+                           {"--baseline", "baselines"}, {"--counters", "counters"}, {"--save-baseline", "baselines"}};
   const auto* const row = std::ranges::find(kRows, option.flag, &Row::flag);
   if (row != std::end(kRows)) return std::string(row->kind);
   if (option.value.starts_with("RUN")) return "runs";
