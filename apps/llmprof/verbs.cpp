@@ -9,7 +9,7 @@
 namespace llmprof::app {
 
 extern const Verb kDemo, kRecord, kControl, kReport, kQuery, kModel, kRoofline, kBench, kCheck, kDoctor, kDevices,
-    kCounters, kMonitor, kCompletion, kExport, kImport, kAdvise, kDiff, kPlot, kPredict, kView, kRanges, kTop;
+    kCounters, kMonitor, kCompletion, kExport, kImport, kAdvise, kDiff, kPlot, kPredict, kView, kRanges, kTop, kWhatif;
 
 namespace {
 
@@ -38,6 +38,7 @@ const std::vector<Group>& groups() {
       {"Model and hardware",
        {{&kModel, "--batch --prompt --context --dtype --device --tp --diff --sweep --list"},
         {&kPredict, "--serving --device --tables --workload --rate --prompt --new --tp --set --slo --measured"},
+        {&kWhatif, "--set --device --batch --prompt --context --json"},
         {&kDevices, "--all --measure --json"},
         {&kRoofline, "--device --quick --stored --plot"},
         {&kBench, "--list --device --dtype --like --from --output --compare --plot"},

@@ -19,6 +19,7 @@ std::string renewed_between(std::string page, std::string_view begin, std::strin
 std::string_view unit_of(const analyze::ColumnDescription& column) {
   const std::string& format = column.format;
   if (format == "ns" || format == "s") return format;
+  if (format == "gain_ns") return "ns";
   if (format == "bytes" || format == "gain") return "B";
   if (format == "percent") return "fraction";
   if (format == "flag") return "true, false";

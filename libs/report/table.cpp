@@ -58,6 +58,7 @@ std::string described_number(std::string_view format, double number) {
   if (format == "s") return base::human_ns(std::min(number, 1e9) * 1e9);
   if (format == "bytes") return number < 0 ? "-" + base::human_bytes(-number) : base::human_bytes(number);
   if (format == "gain") return (number < 0 ? "-" : "+") + base::human_bytes(std::abs(number));
+  if (format == "gain_ns") return (number < 0 ? "-" : "+") + base::human_ns(std::abs(number));
   if (format == "percent") return percent_cell(number);
   if (format == "amount") return base::human_count(number);
   if (format == "ratio") return fmt::format("{:.1f}", number);
