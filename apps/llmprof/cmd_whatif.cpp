@@ -5,6 +5,7 @@
 #include <array>
 
 #include "analyze/design/whatif.h"
+#include "base/human.h"
 #include "given_names.h"
 #include "model_verb.h"
 #include "report/design/whatif.h"
@@ -36,6 +37,7 @@ struct Asked {
   std::string subject;
   std::vector<design::MeasuredStage> measured;
   std::vector<std::string> notes;
+  std::vector<std::optional<double>> floors;  // of a step of `measured`, as the report of the run has them
 };
 
 Result<std::int64_t> count_or(const Arguments& arguments, std::string_view flag, std::int64_t otherwise) {
@@ -75,6 +77,9 @@ Result<Asked> of_run(const Arguments& arguments, const std::string& name) {
   };
   if (summary.model.empty()) return refuse("its model is not known: " + summary.model_why, "--model NAME|PATH says it");
   if (summary.devices.empty()) return refuse("it names no device", "");
+  if (summary.busy_devices > 1)
+    return refuse("it used several devices, whose shares of the model are not taken into account yet",
+                  "llmprof whatif MODEL --set tp=N compares designs");
   Asked out;
   LLMPROF_LET(out.setup.subject.config, model::parse_config(summary.model, opened.page.run));
   out.setup.subject.origin = summary.model_origin;
@@ -87,6 +92,8 @@ Result<Asked> of_run(const Arguments& arguments, const std::string& name) {
     out.setup.options.batch = (*usual)[0];
     (stage.name == "prefill" ? out.setup.options.prompt : out.setup.options.context) = (*usual)[2];
     out.measured.push_back({stage.name, static_cast<double>(*ns), stage.steady_busy});
+    const std::optional<double>& floor = stage.efficiency.floor_ns;
+    out.floors.push_back(floor ? std::optional(*floor / static_cast<double>(stage.steps)) : std::nullopt);
   }
   if (out.measured.empty())
     return refuse("it has no prefill or decode whose sizes are known", "llmprof report RUN stages shows what it has");
@@ -104,6 +111,20 @@ Result<std::string> make_page(const Arguments& arguments) {
   LLMPROF_LET(Asked asked, is_run(name) ? of_run(arguments, name) : of_model(arguments, name));
   report::WhatIfPage page{.subject = asked.subject, .changes = changes, .notes = asked.notes};
   LLMPROF_LET(page.before, design::make_design(asked.setup.subject, asked.setup.options, asked.setup.roof));
+  // Where the usual step does not stand for all of them (batches of many requests), nothing is said of the stage.
+  std::vector<design::MeasuredStage> alike;
+  for (std::size_t i = 0; i < asked.measured.size(); ++i) {
+    const design::Stage* stage = page.before.stage(asked.measured[i].stage);
+    if (stage == nullptr || !stage->floor.ns || !asked.floors[i]) continue;
+    const double ratio = *stage->floor.ns / *asked.floors[i];
+    if (ratio > 0.9 && ratio < 1.1) {
+      alike.push_back(asked.measured[i]);
+      continue;
+    }
+    page.notes.push_back(
+        fmt::format("{}: left out, as its steps differ: the report of the run has a floor of {}, a usual step {}",
+                    stage->name, base::human_ns(*asked.floors[i]), base::human_ns(*stage->floor.ns)));
+  }
   design::ModelSetup changed = asked.setup;
   for (const std::string& change : changes) {
     if (change.starts_with("device=")) {
@@ -113,7 +134,7 @@ Result<std::string> make_page(const Arguments& arguments) {
     }
   }
   LLMPROF_LET(page.after, design::make_design(changed.subject, changed.options, changed.roof));
-  page.expected = design::expected(page.before, page.after, asked.measured);
+  page.expected = design::expected(page.before, page.after, alike);
   LLMPROF_LET(page.gradients, design::gradients(asked.setup));
   page.cliffs = design::cliffs(page.after);
   return laid_out(page, arguments, "llmprof.whatif");

@@ -36,6 +36,13 @@ class WhatIf(Case):
         text = self.llmprof("whatif", "decode", "--set", "dtype=float8").stdout
         self.assertIn("What the run would become", text)
 
+    # Continuous batching: no step stands for the others.
+    def test_stages_whose_steps_differ_are_left_out(self):
+        shutil.copytree(RUNS / "strangers/cb", self.folder / "cb.llmprof")
+        got = self.whatif("cb", "--set", "kv_dtype=float8")
+        self.assertEqual(got["expected"], [])
+        self.assertTrue(any("left out, as its steps differ" in note for note in got["notes"]))
+
     def test_what_cannot_be_says_why(self):
         self.assertIn("did you mean kv_heads", self.llmprof("whatif", "gpt2", "--device", "h100-sxm", "--set", "kv_head=2", status=1).stderr)
         self.assertIn("wants a change", self.llmprof("whatif", "gpt2", status=1).stderr)
