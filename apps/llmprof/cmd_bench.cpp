@@ -17,6 +17,7 @@
 #include "given_names.h"
 #include "hw/environment.h"
 #include "hw/peaks.h"
+#include "program_kernels.h"
 #include "record/record.h"
 #include "record_verb.h"
 #include "trace/run.h"
@@ -45,6 +46,8 @@ constexpr Option kOptions[] = {
     {"--for", "", "", "MODEL", "",
      "Operator tables: all that a prediction of this model needs, at the sizes that engines run. Takes `--tp`, one "
      "`--dtype`, `--max-…` and `--budget`."},
+    {"--python", "", "", "PROGRAM", "",
+     "With `--for RUN`: the interpreter that has the program's PyTorch. Without it: the one it was started with."},
     {"--tp", "", "", "N", "1", "With `--for`: the shapes of one rank of so many (tensor parallel)."},
     {"--max-tokens", "", "", "N", "", "With `--for`: tokens of a step at most. Without it: 8192; 512 on a CPU."},
     {"--max-batch", "", "", "N", "",
@@ -209,6 +212,7 @@ Result<int> run(const Arguments& arguments) {
   if (arguments.on("--list")) return list_operators(arguments);
   if (arguments.on("--compare")) return compare_runs(arguments);
   LLMPROF_TRY(check(arguments));
+  if (arguments.given("--for") && is_run(arguments.get("--for"))) return measure_kernels(arguments);
   LLMPROF_LET(const Done done, arguments.given("--resume") ? resume(arguments) : measure(arguments));
   LLMPROF_TRY(show(arguments, done));
   const std::string path = short_path(done.folder);

@@ -7,13 +7,17 @@
 
 #include "base/axis.h"
 #include "base/file.h"
+#include "base/kernel_name.h"
 #include "base/strings.h"
 #include "base/suggest.h"
 #include "given_names.h"
 #include "model_verb.h"
 #include "predict/backtests.h"
+#include "predict/implementation/price.h"
+#include "predict/implementation/probe.h"
 #include "predict/measured/store.h"
 #include "predict/tables/read_tables.h"
+#include "program_kernels.h"
 #include "record/record.h"
 #include "record/run/capture.h"
 #include "report/predict.h"
@@ -30,6 +34,10 @@ constexpr Option kOptions[] = {
     {"--model", "", "", "MODEL", "", "the model, instead of the first word: a built-in name, a folder, a config.json"},
     {"--device", "-d", "LLMPROF_DEVICE", "NAME", "", "the device (llmprof devices --all); else this machine's best"},
     {"--device-memory", "", "", "SIZE", "", "its memory, where it is not known or not all of it is there"},
+    {"--from", "", "", "RUN", "",
+     "steps as the program of this run makes them: its kernels, at times measured by bench --for RUN"},
+    {"--kernels", "", "", "RUN", "",
+     "with --from: take kernels' times from this run of the same program, too; may be repeated", true},
     {"--tables", "", "", "DIR|RUN", "",
      "operator tables of this device and model, or a run of bench --for; those measured here are found without"},
     {"--dtype", "", "", "TYPE", "", "type of the weights, if not the config's own"},
@@ -221,13 +229,87 @@ Result<predict::ServingInput> input_of(const Arguments& arguments, const predict
   return input;
 }
 
-Result<std::string> steps_page(const Arguments& arguments) {
-  LLMPROF_LET(const predict::Deployment deployment, deployment_of(arguments));
-  LLMPROF_LET(predict::ServingInput input, input_of(arguments, deployment));
-  LLMPROF_LET(const std::unique_ptr<predict::TableStepCost> cost, predict::step_cost_of(input));
+// What times of kernels there are for a program: recorded ones that were asked for, and those that bench --for kept.
+Result<predict::ProgramCost> program_cost(const Arguments& arguments, const RecordedProgram& program) {
+  predict::ProbedRows rows;
+  const std::vector<std::string> others = arguments.all("--kernels");
+  if (others.empty()) {
+    LLMPROF_LET(rows, predict::kept_probed(program.device.device));
+  }
+  for (const std::string& name : others) {
+    LLMPROF_LET(const RecordedProgram other, open_program(arguments, name));
+    LLMPROF_LET(predict::ProbedRows more, predict::rows_of_run(other.opened.run));
+    predict::merge(rows, std::move(more));
+  }
+  return predict::ProgramCost::make(program.implementation, std::move(rows));
+}
+
+// Sizes of the recorded steps, where none are asked for.
+void take_sizes(const predict::Implementation& implementation, predict::StepsInput& steps) {
+  if (const predict::StageSteps* prefill = implementation.stage("prefill")) {
+    steps.batch = prefill->batch;
+    steps.prompt = prefill->rows / prefill->batch;
+  }
+  const predict::StageSteps* decode = implementation.stage("decode");
+  if (decode == nullptr) {
+    steps.decode_steps = 0;
+    return;
+  }
+  steps.batch = decode->batch;
+  steps.context = decode->contexts / decode->batch;
+}
+
+struct AskedSteps {
+  predict::ServingInput input;
   predict::StepsInput steps;
+  std::optional<RecordedProgram> program;
+  std::optional<predict::ProgramCost> program_cost;
+};
+
+Result<AskedSteps> from_run(const Arguments& arguments) {
+  AskedSteps out;
+  LLMPROF_LET(out.program, open_program(arguments, arguments.get("--from")));
+  const analyze::Summary& summary = out.program->opened.page.summary;
+  out.input.config = out.program->config, out.input.config_text = summary.model;
+  out.input.origin = summary.model_origin, out.input.device = out.program->device;
+  LLMPROF_LET(out.program_cost, program_cost(arguments, *out.program));
+  const predict::TablesKey key{out.input.device.device, out.input.config, 1,
+                               predict::kept_type(out.input.config, out.input.device.device, "")};
+  if (Result<predict::OperatorTables> kept = predict::kept_tables(key, predict::TimesOf::kInGraph))
+    out.input.tables = std::move(*kept);
+  take_sizes(out.program->implementation, out.steps);
+  out.input.notes.push_back(
+      fmt::format("kernels and their order are those of {}; a program that changes them with its sizes "
+                  "takes another time",
+                  out.program->opened.page.run));
+  const std::vector<std::string> unknown = out.program_cost->unknown();
+  for (std::size_t i = 0; i < std::min<std::size_t>(unknown.size(), 3); ++i) {
+    out.input.notes.push_back(
+        fmt::format("kernel not measured, taken as any other of its size: {}", base::short_kernel_name(unknown[i])));
+  }
+  return out;
+}
+
+Result<AskedSteps> of_model(const Arguments& arguments) {
+  AskedSteps out;
+  LLMPROF_LET(const predict::Deployment deployment, deployment_of(arguments));
+  LLMPROF_LET(out.input, input_of(arguments, deployment));
+  out.steps.types = {.weights = deployment.dtype, .kv = deployment.kv_dtype};
+  return out;
+}
+
+Result<std::string> steps_page(const Arguments& arguments) {
+  LLMPROF_LET(AskedSteps asked, arguments.given("--from") ? from_run(arguments) : of_model(arguments));
+  predict::ServingInput& input = asked.input;
+  predict::StepsInput& steps = asked.steps;
+  LLMPROF_LET(const std::unique_ptr<predict::TableStepCost> cost, predict::step_cost_of(input));
+  std::unique_ptr<predict::StepPricer> pricer;
+  if (asked.program_cost) {
+    pricer = predict::price_program(*asked.program_cost, input.tables.empty() ? nullptr : cost.get());
+    steps.program = pricer.get();
+  }
   const auto count = [&](std::string_view flag, std::int64_t& into) -> Result<void> {
-    if (arguments.get(flag).empty()) return {};
+    if (arguments.get(flag).empty() || (asked.program && !arguments.typed(flag))) return {};
     const Result<std::int64_t> value = base::parse_count(arguments.get(flag));
     if (!value || *value < 0) return usage(fmt::format("{} wants a number, not '{}'", flag, arguments.get(flag)));
     into = *value;
@@ -235,6 +317,7 @@ Result<std::string> steps_page(const Arguments& arguments) {
   };
   LLMPROF_TRY(count("--batch", steps.batch));
   LLMPROF_TRY(count("--prompt", steps.prompt));
+  if (arguments.typed("--prompt")) steps.context = 0;
   LLMPROF_TRY(count("--context", steps.context));
   LLMPROF_TRY(count("--steps", steps.decode_steps));
   if (arguments.on("--eager")) steps.launch = predict::Launch::kEager;
@@ -244,11 +327,11 @@ Result<std::string> steps_page(const Arguments& arguments) {
         predict::Power{.watts = power->value, .bound = true, .source = "limit of the device, " + power->source};
   steps.device = input.device.device, steps.peaks = input.device.peaks;
   steps.config_text = input.config_text, steps.model_origin = input.origin;
-  steps.types = {.weights = deployment.dtype, .kv = deployment.kv_dtype};
-  steps.command = {"llmprof", "predict", deployment.model};
+  steps.command = {"llmprof", "predict", input.origin};
   LLMPROF_LET(predict::StepsPrediction prediction, predict::predict_steps(*cost, steps));
   prediction.notes.insert(prediction.notes.begin(), input.notes.begin(), input.notes.end());
   report::StepsPage page{.document = predict::document_of(steps, prediction, *cost)};
+  if (asked.program_cost) page.document.step_error = predict::program_error(*asked.program_cost, steps);
   if (arguments.given("--output")) {
     LLMPROF_TRY(check_run_name(arguments.get("--output")));
     const std::string folder = trace::run_folder(arguments.get("--output"));

@@ -107,7 +107,7 @@ class Steps {
       : cost_(cost), input_(input), layout_(std::move(layout)), graph_(std::move(graph)) {}
 
   Result<void> predict(StepsPrediction& out) {
-    out.run.places = layout_.places();
+    out.run.places = input_.program != nullptr ? input_.program->places() : layout_.places();
     if (input_.prompt > 0) {
       StageSum sum("prefill");
       out.ttft_ns = add(prefill_batch(input_), sum, out.run);
@@ -129,12 +129,11 @@ class Steps {
  private:
   // Returns the time from this step to the next.
   double add(const Batch& batch, StageSum& sum, PredictedRun& run) {
-    const std::vector<OpTime> ops = cost_.explain(batch);
-    PredictedStep step{.begin_ns = now_ns_, .device_ns = 0, .batch = batch, .work = layout_.lay_out(batch, ops)};
-    for (const OpTime& op : ops) step.device_ns += op.ns;
-    const double host = host_ns(cost_.input().host, batch);
-    const double step_ns = input_.host_hidden ? std::max(step.device_ns, host) : step.device_ns + host;
-    sum.add(ops, host, step_ns);
+    PricedStep priced = input_.program != nullptr ? input_.program->price(batch) : price(batch);
+    PredictedStep step{.begin_ns = now_ns_, .device_ns = 0, .batch = batch, .work = std::move(priced.work)};
+    for (const OpTime& op : priced.ops) step.device_ns += op.ns;
+    const double step_ns = priced.step_ns;
+    sum.add(priced.ops, priced.host_ns, step_ns);
     sum.add_work(graph_, batch, cost_.input().roof);
     // The host prepares a step, then the device works on it.
     step.begin_ns += step_ns - step.device_ns;
@@ -143,9 +142,23 @@ class Steps {
     return step_ns;
   }
 
+  PricedStep price(const Batch& batch) const {
+    PricedStep out{.ops = cost_.explain(batch)};
+    double device_ns = 0;
+    for (const OpTime& op : out.ops) device_ns += op.ns;
+    out.host_ns = host_ns(cost_.input().host, batch);
+    out.step_ns = input_.host_hidden ? std::max(device_ns, out.host_ns) : device_ns + out.host_ns;
+    out.work = layout_.lay_out(batch, out.ops);
+    return out;
+  }
+
   Result<void> finish(StageSum& sum, const Batch& typical, StepsPrediction& out) const {
     StageTimes times = sum.mean();
-    LLMPROF_LET(times.variants, variants_of(cost_, typical, launch_price(cost_.input().launch, input_.peaks)));
+    if (input_.program != nullptr) {
+      times.variants = input_.program->variants(typical);
+    } else {
+      LLMPROF_LET(times.variants, variants_of(cost_, typical, launch_price(cost_.input().launch, input_.peaks)));
+    }
     out.stages.push_back(std::move(times));
     return {};
   }
@@ -205,10 +218,13 @@ std::string sentence(const TableStepCost& cost, const StepsPrediction& predictio
 }
 
 void add_notes(const TableStepCost& cost, const StepsInput& input, StepsPrediction& out) {
-  out.notes = cost.notes();
-  out.notes.push_back(
-      "a kernel that does the work of several operators (qkv_proj, gate_up_proj) stands as one row for each, by their "
-      "floors");
+  if (input.program == nullptr) {
+    out.notes = cost.notes();
+    out.notes.push_back(
+        "a kernel that does the work of several operators (qkv_proj, gate_up_proj) stands as one row for each, by "
+        "their "
+        "floors");
+  }
   if (input.host_hidden) out.notes.push_back("the host prepares the next step while the device works");
   for (const std::string& each : out.memory.needs.assumptions) out.notes.push_back("memory: " + each);
   if (!out.memory.fits()) {
@@ -248,7 +264,7 @@ Result<StepsPrediction> predict_steps(const TableStepCost& cost, const StepsInpu
   run.device = input.device, run.peaks = input.peaks;
   if (input.power) out.energy = energy_of(out, input);
   add_notes(cost, input, out);
-  run.stands_on = sentence(cost, out);
+  run.stands_on = input.program != nullptr ? input.program->source() : sentence(cost, out);
   run.notes = out.notes;
   return out;
 }

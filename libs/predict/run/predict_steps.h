@@ -20,14 +20,30 @@ struct Power {
   std::string source;
 };
 
+// One step, priced in another way than by the best implementation of each operator.
+struct PricedStep {
+  std::vector<OpTime> ops;
+  double host_ns = 0, step_ns = 0;  // what the device waits for; all of it
+  std::vector<Execution> work;
+};
+class StepPricer {
+ public:
+  virtual ~StepPricer() = default;
+  virtual const std::vector<Place>& places() const = 0;
+  virtual PricedStep price(const Batch& batch) const = 0;
+  virtual std::vector<Variant> variants(const Batch& batch) const = 0;
+  virtual std::string source() const = 0;  // of its times, in words
+};
+
 struct StepsInput {
   std::int64_t batch = 1;
   std::int64_t prompt = 0;   // tokens of each request; 0: no prefill
   std::int64_t context = 0;  // of the first decode step, its new token included; 0: the prompt and one more
   std::int64_t decode_steps = 32;
-  Launch launch = Launch::kGraph;  // of decode steps; prompts are launched one by one
-  bool host_hidden = false;        // the engine prepares the next step while the device works
-  std::optional<Power> power;      // none: energy is not told
+  Launch launch = Launch::kGraph;       // of decode steps; prompts are launched one by one
+  bool host_hidden = false;             // the engine prepares the next step while the device works
+  std::optional<Power> power;           // none: energy is not told
+  const StepPricer* program = nullptr;  // how a program computes it; nullptr: the best implementation
 
   // For the run.
   hw::Device device;
