@@ -53,7 +53,7 @@ constexpr Option kOptions[] = {
     {"--eager", "", "", "", "", "steps: kernels launched one by one instead of as a CUDA graph"},
     {"--output", "-o", "", "NAME", "", "steps: write the prediction as a run, which report, diff, query and plot read"},
     {"--force", "-f", "", "", "", "replace an existing run of that name"},
-    {"--attention", "", "", "HOW", "joint", "mixed batches: joint (one look-up), separate"},
+    {"--attention", "", "", "HOW", "joint", "mixed batches: joint (as measured together), separate"},
     {"--measured", "", "", "FILE", "", "what a real engine did with this workload: errors of the prediction"},
     {"--backtest", "", "", "", "", "how wrong predictions have been; further words are folders of more back-tests"},
     {"--full", "", "", "", "", "rules of the engine with their sources, and the course over time, too"},

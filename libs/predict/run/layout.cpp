@@ -62,6 +62,12 @@ void StepLayout::add_collective(std::string_view name) {
   if (const std::size_t row = row_of(name, 0, SIZE_MAX); row != kNoRow) add_slot("", std::string(name), row, nullptr);
 }
 
+// Of rows with the ranks that hold other experts: one of the two.
+void StepLayout::add_exchange() {
+  add_collective("all_to_all");
+  add_collective("gather_scatter");
+}
+
 void StepLayout::add_outside(const model::Op& op, std::size_t row) {
   if (row == kNoRow) return;
   add_slot(op.name, cost_->entries()[row]->part.name, row, &op);
@@ -76,7 +82,7 @@ void StepLayout::add_group(const model::Graph::Group& group, std::int64_t layer,
     if (done[i] || !model::used(group.ops[i], model::PassKind::kInference)) continue;
     const std::size_t row = row_of(names[i], first_row, until);
     if (row == kNoRow) continue;  // a router that is part of its experts' table
-    if (names[i] == "moe") add_collective("all_to_all");
+    if (names[i] == "moe") add_exchange();
     const std::size_t first = slots_.size();
     for (std::size_t j = i; j < group.ops.size(); ++j) {
       const bool same = names[j] == names[i] && (j == i || names[i] != "layernorm");
@@ -88,7 +94,7 @@ void StepLayout::add_group(const model::Graph::Group& group, std::int64_t layer,
       slots_[slot].first = first, slots_[slot].of = slots_.size() - first;
     }
     kernels_ -= static_cast<std::int64_t>(slots_.size() - first) - 1;
-    if (names[i] == "moe") add_collective("all_to_all");
+    if (names[i] == "moe") add_exchange();
     if (names[i] == "o_proj") add_collective("all_reduce");
   }
   add_collective("all_reduce");

@@ -46,6 +46,7 @@ class StepLayout {
   void add_group(const model::Graph::Group& group, std::int64_t layer, std::size_t first_row);
   void add_outside(const model::Op& op, std::size_t row);
   void add_collective(std::string_view name);
+  void add_exchange();
   void add_slot(std::string module, std::string kernel, std::size_t row, const model::Op* op);
   std::size_t row_of(std::string_view part, std::size_t from, std::size_t until) const;
 

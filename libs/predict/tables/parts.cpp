@@ -109,7 +109,7 @@ void add_last_parts(const std::vector<Op>& ops, std::vector<Part>& parts) {
 std::int64_t whole(double value) { return static_cast<std::int64_t>(std::llround(std::clamp(value, 0.0, 1e15))); }
 
 model::Pass pass_at(const Part& part, std::span<const double> at) {
-  if (part.rows != PartRows::kAttention) return model::decode(whole(at[0]), 1);
+  if (part.rows != PartRows::kAttention) return model::decode(whole(at[0] / share_of_choices(part)), 1);
   model::Pass pass;
   if (at[0] > 0) pass.sequences.push_back({1, whole(at[0]), whole(at[0] + at[1]), 0});
   if (at[2] > 0) pass.sequences.push_back({whole(at[2]), 1, whole(at[3]), 1});
@@ -154,6 +154,12 @@ class PartFloor final : public FloorAt {
 };
 
 }  // namespace
+
+double share_of_choices(const Part& part) {
+  const auto& experts = part.ops.front().experts;
+  if (!experts || experts->all <= 0) return 1;
+  return experts->batches * static_cast<double>(experts->here) / static_cast<double>(experts->all);
+}
 
 std::vector<Part> parts_of(const model::Graph& graph) {
   std::vector<Part> parts;

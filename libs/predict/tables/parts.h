@@ -36,6 +36,11 @@ std::vector<std::string> part_names(const std::vector<model::Op>& layer_ops);
 // Names that parts_of() can give: what tables are looked up by.
 bool is_part_name(std::string_view name);
 
+// Of experts: what a rank gets of a token's choices, counted over its own tokens; those of ranks that send theirs are
+// in it. A table's row of so many tokens sends all their choices to one rank, so this is what tokens are multiplied with
+// before a table of experts is asked. 1 for all else.
+double share_of_choices(const Part& part);
+
 // A device's limits for one model.
 struct DeviceRoof {
   hw::Roofline peaks;
@@ -47,7 +52,7 @@ struct DeviceRoof {
 // The step as libs/model knows it.
 model::Pass pass_of(const Batch& batch);
 
-// FLOPs and bytes of one call of a part at a place of its table.
+// FLOPs and bytes of one call of a part at a place of its table; of experts, tokens after share_of_choices().
 model::Costs costs_at(const Part& part, const model::Config& config, std::int64_t on_chip_bytes,
                       std::span<const double> at);
 

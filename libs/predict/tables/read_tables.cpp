@@ -72,7 +72,11 @@ Result<std::vector<Candidate>> choose(const std::string& folder, std::int64_t te
     if (each.tensor > 0) degrees.insert(each.tensor);
   }
   if (!degrees.empty() && !degrees.contains(tensor)) return missing_degree(folder, tensor, degrees);
-  std::erase_if(found, [&](const Candidate& each) { return each.tensor > 0 && each.tensor != tensor; });
+  // Experts are measured on one rank, whatever the degree: their rows say how many of them were active.
+  const auto serves = [&](const Candidate& each) {
+    return each.tensor == 0 || each.tensor == tensor || (each.tensor == 1 && each.kind->name == "moe");
+  };
+  std::erase_if(found, [&](const Candidate& each) { return !serves(each); });
   // What is shared by all degrees stands beside what is of one: the latter is nearer.
   std::ranges::stable_sort(found, std::ranges::greater{}, &Candidate::tensor);
   std::vector<Candidate> chosen;
@@ -189,6 +193,7 @@ Result<OperatorTables> read_tables(const std::string& folder, std::int64_t tenso
     LLMPROF_TRY(read_table_text(kind, text, path, tables));
     tables.source.files.back().path = each.path;
     tables.source.tensor = std::max(tables.source.tensor, each.tensor);
+    tables.source.whole_experts |= each.tensor == 1 && tensor > 1;
   }
   if (tables.empty()) return corrupt_error("{} has no times of operators, only what corrects them", folder);
   read_meta(folder, tables.source);

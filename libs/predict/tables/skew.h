@@ -19,10 +19,10 @@ struct Decodes {
   double mean = 0, least = 0, most = 0;  // of their contexts
 };
 
-// What the buckets mean was inferred from the labels, not read anywhere: up to 16 decodes have no share under 5 %, two
-// have only one of 40 to 70 %, so `skew_rate` is the share of the decodes that have the large context, kv_big. A batch
-// that has many different contexts is then taken for one of two, with the same least, largest and mean. On the one run
-// that it could be tried on (vllm_rtx4090) this correction made predictions worse by 2.4 %: it is off unless asked for.
+// `skew_rate` is (mean - least) / (largest - least) of the decodes' contexts, kv_big the largest: so the profiler of
+// LLMServingSim 2 defines them, which measured batches of two different contexts. On the one run that it could be tried on
+// (vllm_0.19_rtx4090) this correction made predictions worse by 2.3 %, nearly all of it in steps without prompts, where
+// its meaning is not in doubt: it is off unless asked for.
 class SkewFit {
  public:
   // The labels as they stand in the file: 16, "n<=128", "sr<=15%", "sr>70%", "kvB<=4k", "kp=0", "kp<=512".

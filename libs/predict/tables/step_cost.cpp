@@ -16,10 +16,10 @@ constexpr std::int64_t kCachedRows = 1 << 17;
 
 std::int64_t rows_in(const Batch& batch) { return std::max(batch.padded_tokens, batch.tokens()); }
 
-// How many experts tokens reach, with even routing: the second axis of a table of experts.
-double activated(const Part& part, double tokens) {
+// Where a table of experts is asked: tokens, and the experts that they reach with even routing.
+std::array<double, 2> at_experts(const Part& part, double tokens) {
   const auto& experts = part.ops.front().experts;
-  return experts ? model::distinct_experts(*experts, tokens) : 0;
+  return {tokens * share_of_choices(part), experts ? model::distinct_experts(*experts, tokens) : 0};
 }
 
 }  // namespace
@@ -79,8 +79,9 @@ Answer TableStepCost::link_answer(const Entry& entry, double rows) const {
 Answer TableStepCost::row_answer(const Entry& entry, double rows) const {
   if (rows <= 0) return {0, Basis::kMeasured};
   if (entry.link_bytes > 0) return link_answer(entry, rows);
-  const std::array<double, 2> at{rows, entry.part.rows == PartRows::kExperts ? activated(entry.part, rows) : 0};
-  const auto axes = std::span(at).first(entry.part.rows == PartRows::kExperts ? 2 : 1);
+  const bool experts = entry.part.rows == PartRows::kExperts;
+  const std::array<double, 2> at = experts ? at_experts(entry.part, rows) : std::array<double, 2>{rows, 0};
+  const auto axes = std::span(at).first(experts ? 2 : 1);
   return entry.grid ? entry.grid->ask(axes) : Answer{entry.floor->ns(axes), Basis::kRoof};
 }
 
@@ -118,29 +119,40 @@ BasisTimes TableStepCost::attention(const Entry& entry, const Attended& attended
     return times;
   }
   const bool prompts = attended.chunk_tokens > 0, decodes = attended.decodes.count > 0;
-  // One long chunk costs much more than several short ones of the same sum: only tables that were measured with mixed
-  // batches are asked for the sum.
-  const bool all_at_once =
-      input_.attention == AttentionMode::kJoint && (entry.mixed || batch.chunks.size() <= std::size_t{1});
-  const bool together = prompts && decodes ? entry.mixed && all_at_once : decodes || all_at_once;
-  if (!prompts && !decodes) return times;
-  if (together) {
-    times.add(joint(entry, attended), 1);
-    return times;
-  }
+  // Tables of single chunks know nothing of several at once.
+  const bool together = input_.attention == AttentionMode::kJoint && entry.mixed;
   Attended alone = attended;
   alone.decodes = {};
-  if (all_at_once) times.add(joint(entry, alone), 1);
-  for (const Chunk& chunk : batch.chunks) {
-    if (all_at_once || chunk.tokens <= 0) continue;
-    alone.chunk_tokens = static_cast<double>(chunk.tokens);
-    alone.chunk_context = static_cast<double>(chunk.computed);
-    times.add(joint(entry, alone), 1);
+  if (prompts) times.add(chunks_answer(entry, alone, batch, together), 1);
+  if (!decodes) return times;
+  if (together && prompts) {
+    // What the decodes add to as many tokens of prompts.
+    const Answer all = joint(entry, attended), without = joint(entry, alone);
+    times.add({std::max(0.0, all.ns - without.ns), std::max(all.basis, without.basis)}, 1);
+    return times;
   }
   alone = attended;
   alone.chunk_tokens = alone.chunk_context = 0;
-  if (decodes) times.add(joint(entry, alone), 1);
+  times.add(joint(entry, alone), 1);
   return times;
+}
+
+// Several chunks as one of all their tokens, as tables have it, or as calls of their own. Each is too long: the first
+// has tokens attend to those of other prompts, the second leaves the device partly idle. So the shorter one is nearer.
+Answer TableStepCost::chunks_answer(const Entry& entry, const Attended& alone, const Batch& batch,
+                                    bool together) const {
+  if (batch.chunks.size() == 1) return joint(entry, alone);
+  Answer apart{0, Basis::kMeasured};
+  Attended one = alone;
+  for (const Chunk& chunk : batch.chunks) {
+    if (chunk.tokens <= 0) continue;
+    one.chunk_tokens = static_cast<double>(chunk.tokens), one.chunk_context = static_cast<double>(chunk.computed);
+    const Answer answer = joint(entry, one);
+    apart = {apart.ns + answer.ns, std::max(apart.basis, answer.basis)};
+  }
+  if (!together) return apart;
+  const Answer all = joint(entry, alone);
+  return all.ns < apart.ns ? all : apart;
 }
 
 BasisTimes TableStepCost::row_sum(PartRows rows, std::int64_t count) const {

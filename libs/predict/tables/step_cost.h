@@ -46,7 +46,7 @@ struct LaunchCosts {
 // How prompts and decodes that share a step share its attention. Which one errs less differs between GPUs; tables are
 // measured jointly.
 enum class AttentionMode : std::uint8_t {
-  kJoint,     // one call: all chunks as one, with their mean context, and all decodes with theirs
+  kJoint,     // one call: decodes add what they add to as many tokens of prompts
   kSeparate,  // a call for each chunk, one for the decodes
 };
 
@@ -122,6 +122,7 @@ class TableStepCost final : public StepCost {
   Answer link_answer(const Entry& entry, double rows) const;
   BasisTimes attention(const Entry& entry, const Attended& attended, const Batch& batch) const;
   Answer joint(const Entry& entry, const Attended& attended) const;
+  Answer chunks_answer(const Entry& entry, const Attended& alone, const Batch& batch, bool together) const;
   const BasisTimes& row_sum(std::vector<BasisTimes>& cache, BasisTimes& scratch, PartRows rows, std::int64_t count);
   BasisTimes row_sum(PartRows rows, std::int64_t count) const;
 

@@ -14,7 +14,8 @@ namespace {
 
 // Of a device whose cache is not known: rather none of its activations move than all of them.
 constexpr std::int64_t kLargestCacheBytes = std::int64_t{256} << 20;
-constexpr double kPcieBytesPerS = 25e9;        // what copies reach on PCIe 4.0 x16, one way
+// What copies reach on PCIe x16, one way: four fifths of the link.
+constexpr double kPcie4BytesPerS = 25e9, kPcie5BytesPerS = 50e9;
 constexpr double kCollectiveLatencyNs = 10e3;  // starting and joining the ranks of one call
 
 // Attention of which other layers see everything: a table has one attention, that of those.
@@ -48,9 +49,11 @@ LinkCosts default_link(const hw::DeviceSpec* spec) {
                         base::human_rate(figure->value / 2, "B/s"), figure->source,
                         base::human_rate(figure->value, "B/s"), base::human_ns(kCollectiveLatencyNs))};
   }
-  return {kPcieBytesPerS, kCollectiveLatencyNs,
-          fmt::format("{} one way and {} per call (assumed: PCIe 4.0 x16)", base::human_rate(kPcieBytesPerS, "B/s"),
-                      base::human_ns(kCollectiveLatencyNs))};
+  const bool fifth = spec != nullptr && (spec->architecture == "Hopper" || spec->architecture == "Blackwell");
+  const double bytes_per_s = fifth ? kPcie5BytesPerS : kPcie4BytesPerS;
+  return {bytes_per_s, kCollectiveLatencyNs,
+          fmt::format("{} one way and {} per call (assumed: PCIe {}.0 x16)", base::human_rate(bytes_per_s, "B/s"),
+                      base::human_ns(kCollectiveLatencyNs), fifth ? 5 : 4)};
 }
 
 DeviceRoof roof_for(const model::Config& config, const std::vector<hw::Peak>& peaks, std::string_view device,
@@ -145,6 +148,11 @@ Result<void> TableStepCost::check_dropped(std::int64_t points, std::int64_t impo
 Result<void> TableStepCost::add_table(Entry& entry) {
   const std::string& name = entry.part.name;
   const Grid* table = input_.tables.find(name);
+  if (entry.part.rows == PartRows::kExperts && table != nullptr && input_.tables.source.whole_experts &&
+      input_.parallel.expert < input_.parallel.tensor) {
+    notes_.push_back("moe: the table is of whole experts, those of this set-up are split: not used");
+    table = nullptr;
+  }
   // A final norm has the shape of the others.
   if (table == nullptr && name == "final_layernorm") table = input_.tables.find("layernorm");
   if (table != nullptr) {
@@ -213,7 +221,13 @@ void TableStepCost::add_links() {
   if (all_bytes > tensor_bytes) {
     const auto sparse = std::ranges::count_if(whole.kind_of_layer,
                                               [&](std::uint32_t kind) { return whole.kinds[kind].mlp.experts > 0; });
-    add("all_to_all", 2 * sparse, (all_bytes - tensor_bytes) / (2 * static_cast<double>(sparse)));  // there and back
+    // There and back: each chosen copy of a row to its expert, or every row to every rank and sums back, as vLLM does
+    // unless told otherwise. Whichever moves less.
+    const double copies = (all_bytes - tensor_bytes) / (2 * static_cast<double>(sparse));
+    const double batches = static_cast<double>(parallel.expert) / static_cast<double>(parallel.tensor);
+    const double gathered = (batches - 1) * static_cast<double>(whole.hidden) * whole.activation.bytes;
+    const bool gathers = gathered < copies;
+    add(gathers ? "gather_scatter" : "all_to_all", 2 * sparse, std::min(copies, gathered));
   }
   if (entries_.back()->source != "table") notes_.push_back("between ranks: " + input_.link.source);
 }
@@ -234,7 +248,9 @@ void TableStepCost::note_unused() {
     notes_.push_back("no operator tables: every time is the device's roof, the least it can be");
   if (!input_.tables.skew.empty() && !input_.skew) {
     notes_.push_back(
-        fmt::format("skew_fit: {} buckets not used (what they mean is not documented)", input_.tables.skew.size()));
+        fmt::format("skew_fit: {} corrections for decodes of unequal contexts not used: they made the one known serving "
+                    "2 % worse",
+                    input_.tables.skew.size()));
   }
 }
 

@@ -244,18 +244,23 @@ TEST(TableStepCost, PaddingCostsProductsNotAttention) {
 }
 
 // One long chunk costs more than two short ones of its length: only tables with mixed batches are asked for the sum.
-TEST(TableStepCost, SeveralPromptsAreLookedUpOneByOneWithoutMixedTables) {
-  StepCostInput input = tiny_input();
-  add(input.tables, "attention", {4, 0, 0, 0}, 1000);
-  add(input.tables, "attention", {8, 0, 0, 0}, 5000);
-  const auto time_of = [&](const StepCostInput& of) {
-    const auto rows = make(of)->explain(batch_of({{4, 0}, {4, 0}}, {}));
+// Two prompts of 4 tokens: two calls, or one of 8 tokens where the table knows batches. The shorter is nearer.
+TEST(TableStepCost, SeveralPromptsAreTheShorterOfOneCallAndOneEach) {
+  const auto time_of = [](double eight_ns, bool mixed, std::vector<std::int64_t> decodes) {
+    StepCostInput input = tiny_input();
+    add(input.tables, "attention", {4, 0, 0, 0}, 1000);
+    add(input.tables, "attention", {8, 0, 0, 0}, eight_ns);
+    if (mixed) add(input.tables, "attention", {8, 0, 1, 4}, eight_ns + 700);
+    const auto rows = make(std::move(input))->explain(batch_of({{4, 0}, {4, 0}}, std::move(decodes)));
     const auto row = std::ranges::find(rows, "attention", &OpTime::op);
     return row->ns / static_cast<double>(row->calls);
   };
-  EXPECT_NEAR(time_of(input), 2000, 1);
-  add(input.tables, "attention", {4, 0, 1, 4}, 1100);
-  EXPECT_NEAR(time_of(input), 5000, 1);
+  EXPECT_NEAR(time_of(5000, false, {}), 2000, 1);
+  EXPECT_NEAR(time_of(1500, false, {}), 2000, 1);  // the table knows single prompts only
+  EXPECT_NEAR(time_of(5000, true, {}), 2000, 1);
+  EXPECT_NEAR(time_of(1500, true, {}), 1500, 1);
+  EXPECT_NEAR(time_of(5000, true, {4}), 2700, 1);  // the decode adds what it adds to 8 tokens
+  EXPECT_NEAR(time_of(1500, true, {4}), 2200, 1);
 }
 
 TEST(TableStepCost, RanksPayForTheirLinks) {
@@ -317,9 +322,52 @@ TEST(TableStepCost, ExpertsElsewhereCostAllToAll) {
   EXPECT_EQ(std::ranges::find(rows, "all_reduce", &OpTime::op), rows.end());
 }
 
+// Two ranks: 8 copies of half the rows would be 4 rows, every row to the other rank is one.
+TEST(TableStepCost, FewRanksGatherRows) {
+  StepCostInput input;
+  input.config = zoo_config("qwen3-30b-a3b");
+  input.parallel = {.tensor = 1, .expert = 2};
+  input.roof = roof_for(input.config, hw::spec_peaks(*hw::find_device("h100-sxm")), "h100", 50 << 20);
+  input.link = {.bytes_per_s = 1e9, .latency_ns = 0, .source = "a test"};
+  const auto rows = make(std::move(input))->explain(batch_of({}, {4, 4, 4}));
+  const auto row = std::ranges::find(rows, "gather_scatter", &OpTime::op);
+  ASSERT_NE(row, rows.end());
+  EXPECT_NEAR(row->ns, 2 * 48 * 3 * 2048 * 2, 1);  // layers there and back, rows, hidden, bytes
+}
+
+// A rank that holds half of the experts gets half of its own choices, and as many of the other rank's where that has
+// tokens of its own.
+TEST(TableStepCost, ExpertTablesAreAskedByTheRanksShareOfChoices) {
+  for (const std::int64_t tensor : {1, 2}) {
+    StepCostInput input;
+    input.config = zoo_config("qwen3-30b-a3b");
+    input.parallel = {.tensor = tensor, .expert = 2};
+    input.roof = roof_for(input.config, hw::spec_peaks(*hw::find_device("h100-sxm")), "h100", 50 << 20);
+    input.tables.source.whole_experts = tensor == 2;
+    for (const double tokens : {32.0, 64.0, 128.0, 256.0}) {
+      for (const double experts : {32.0, 64.0}) add(input.tables, "moe", {tokens, experts}, 1e6 * tokens);
+    }
+    const auto rows = make(std::move(input))->explain(batch_of({}, std::vector<std::int64_t>(128, 100)));
+    const auto row = std::ranges::find(rows, "moe", &OpTime::op);
+    EXPECT_NEAR(row->ns / 48, tensor == 1 ? 128e6 : 64e6, 1e6) << tensor;
+  }
+}
+
+TEST(TableStepCost, WholeExpertsDoNotStandForSplitOnes) {
+  StepCostInput input;
+  input.config = zoo_config("qwen3-30b-a3b");
+  input.parallel = {.tensor = 2};
+  input.roof = roof_for(input.config, hw::spec_peaks(*hw::find_device("h100-sxm")), "h100", 50 << 20);
+  input.tables.source.whole_experts = true;
+  add(input.tables, "moe", {1, 8}, 1e6);
+  const auto rows = make(std::move(input))->explain(batch_of({}, {100}));
+  EXPECT_EQ(std::ranges::find(rows, "moe", &OpTime::op)->basis, Basis::kRoof);
+}
+
 TEST(TableStepCost, LinksOfTheCatalogue) {
   EXPECT_EQ(default_link(hw::find_device("h100-sxm")).bytes_per_s, 450e9);
-  EXPECT_THAT(default_link(hw::find_device("rtx4090")).source, HasSubstr("assumed"));
+  EXPECT_THAT(default_link(hw::find_device("rtx4090")).source, HasSubstr("assumed: PCIe 4.0"));
+  EXPECT_THAT(default_link(hw::find_device("rtx-pro-6000")).source, HasSubstr("assumed: PCIe 5.0"));
   EXPECT_GT(default_link(nullptr).bytes_per_s, 0);
 }
 

@@ -39,6 +39,7 @@ struct TableSource {
   std::string folder;  // "" if not read from one
   std::vector<TableFile> files;
   std::int64_t tensor = 0;  // degree of tensor parallelism that the names of the files say; 0: none
+  bool whole_experts = false;  // the table of experts is of degree 1, the others are not
   // As meta.json beside the tables says it; "" unknown.
   std::string device, model, engine;
   std::vector<std::string> unknown_layers;  // operators that no part of a model is looked up by
