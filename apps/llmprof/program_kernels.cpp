@@ -6,17 +6,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 
 #include "base/file.h"
 #include "base/human.h"
 #include "base/text_table.h"
+#include "base/version.h"
 #include "bench_verb.h"
 #include "hw/resolve.h"
 #include "predict/implementation/probe.h"
 #include "record/launch/injection.h"
 #include "record/record.h"
+#include "record/run/capture.h"
 #include "record_verb.h"
 
 extern char** environ;
@@ -60,11 +63,12 @@ std::string python_of(const Arguments& arguments, const std::vector<std::string>
   return "python3";
 }
 
-// Standard output goes to `out`. Its exit status.
-Result<int> run_prober(const std::vector<std::string>& command, const std::string& out) {
+// Its exit status. Standard output goes to `out`; standard error, too, if it says nothing that a user needs.
+Result<int> run_child(const std::vector<std::string>& command, const std::string& out, bool quiet = false) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  if (quiet) ::posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -100,6 +104,123 @@ void print_measured(const predict::ProbedRows& rows, const std::string& kept) {
                base::human_ns(rows.graph_gap_ns), base::human_ns(rows.queued_gap_ns));
   for (const std::string& note : rows.notes) fmt::print("  {}.\n", base::printable(note));
   fmt::print(stderr, "llmprof: the times are kept in {}\n", base::printable(kept));
+}
+
+struct Probed {
+  predict::ProbedRows rows;
+  int status = 0;  // of the last child
+};
+
+Result<Probed> probe_torch(const Arguments& arguments, const RecordedProgram& program,
+                           const predict::ProbeLimits& limits, const std::string& folder) {
+  const std::string spec = folder + "/spec.json", out = folder + "/rows.jsonl";
+  LLMPROF_TRY(base::write_file(spec, predict::probe_spec(program.implementation, program.config, limits)));
+  const std::string python = python_of(arguments, program.opened.run.info().command);
+  fmt::print(stderr, "llmprof: measuring PyTorch's kernels with {}, in at most about {}\n", base::printable(python),
+             base::human_ns(limits.seconds * 1e9));
+  Probed probed;
+  LLMPROF_LET(probed.status,
+              run_child({python, record::library_folder() + "/python/llmprof/_probe.py", spec}, out));
+  LLMPROF_LET(probed.rows, predict::read_probed(out));
+  if (probed.rows.empty()) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("nothing was measured: the prober ended with status {}", probed.status),
+                 "it needs PyTorch with CUDA; --python PROGRAM names the interpreter"};
+  }
+  if (probed.status != 0)
+    probed.rows.notes.push_back(fmt::format("the prober ended early, with status {}", probed.status));
+  return probed;
+}
+
+// ---- llmprof-workload is its own prober: it is run at other sizes, and its kernels are read from recordings.
+
+bool is_workload(const RecordedProgram& program) {
+  const std::vector<std::string>& command = program.implementation.command;
+  return !command.empty() && std::filesystem::path(command.front()).filename() == "llmprof-workload";
+}
+
+std::string own_program() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).string();
+}
+
+struct RunSize {
+  std::int64_t batch = 1, prompt = 1;
+};
+
+// Batches at one prompt, prompts of one sequence, and both large: attention depends on their product.
+std::vector<RunSize> run_sizes(const predict::ProbeLimits& limits) {
+  constexpr std::int64_t kPrompt = 512;
+  std::vector<RunSize> sizes;
+  const auto add = [&](std::int64_t batch, std::int64_t prompt) {
+    if (batch <= limits.max_batch && prompt <= limits.max_context && batch * prompt <= 16 * limits.max_tokens)
+      sizes.push_back({batch, prompt});
+  };
+  for (std::int64_t batch = 1; batch <= limits.max_batch; batch *= 2) add(batch, kPrompt);
+  for (std::int64_t prompt = 128; prompt <= limits.max_context; prompt *= 2) {
+    if (prompt != kPrompt) add(1, prompt);
+  }
+  for (std::int64_t batch = 8; batch <= limits.max_batch; batch *= 4) {
+    for (const std::int64_t prompt : {128, 2048, 4096}) add(batch, prompt);
+  }
+  return sizes;
+}
+
+// Its command with another size. A few tokens are enough: only one step of each stage is read.
+std::vector<std::string> with_size(const std::vector<std::string>& command, const RunSize& size) {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    if (command[i] == "--batch" || command[i] == "--prompt" || command[i] == "--new") {
+      ++i;
+    } else {
+      words.push_back(command[i]);
+    }
+  }
+  for (const auto& [flag, value] : {std::pair{"--batch", size.batch}, {"--prompt", size.prompt}, {"--new", 12L}})
+    words.insert(words.end(), {flag, fmt::format("{}", value)});
+  return words;
+}
+
+Result<Probed> probe_workload(const Arguments& arguments, const RecordedProgram& program,
+                              const predict::ProbeLimits& limits, const std::string& folder) {
+  const std::vector<RunSize> sizes = run_sizes(limits);
+  fmt::print(stderr, "llmprof: recording {} at {} sizes, in at most about {}\n",
+             base::printable(program.implementation.command.front()), sizes.size(),
+             base::human_ns(limits.seconds * 1e9));
+  const auto begin = std::chrono::steady_clock::now();
+  Probed probed;
+  probed.rows.device = program.device.device.name;
+  const base::Progress progress = progress_line();
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > limits.seconds) {
+      probed.rows.notes.push_back(fmt::format("time is up: {} of {} sizes were left out", sizes.size() - i, sizes.size()));
+      break;
+    }
+    if (!progress({"recording sizes", static_cast<double>(i), static_cast<double>(sizes.size()), "sizes"})) {
+      probed.status = 130;
+      break;
+    }
+    const std::string run = fmt::format("{}/size_{}.llmprof", folder, i);
+    std::vector<std::string> command{own_program(), "record", "--no-report", "--no-peaks", "--kernels", "all",
+                                     "-o", run, "--"};
+    for (std::string& word : with_size(program.implementation.command, sizes[i])) command.push_back(std::move(word));
+    LLMPROF_LET(const int status, run_child(command, folder + "/record.log", true));
+    if (status != 0) {
+      probed.rows.notes.push_back(fmt::format("batch {}, prompt {}: ended with status {}", sizes[i].batch,
+                                              sizes[i].prompt, status));
+      continue;
+    }
+    LLMPROF_LET(const RecordedProgram other, open_program(arguments, run));
+    LLMPROF_LET(predict::ProbedRows rows, predict::rows_of_run(other.opened.run));
+    std::vector<std::string> notes = std::move(probed.rows.notes);
+    predict::merge(probed.rows, std::move(rows));
+    probed.rows.notes = std::move(notes);
+    record::remove_run_folder(run);
+  }
+  if (probed.rows.empty())
+    return Error{ErrorCode::kUnsupported, "nothing was measured: the program did not run at any size", ""};
+  probed.rows.framework = "llmprof-workload", probed.rows.version = std::string(base::version());
+  return probed;
 }
 
 }  // namespace
@@ -139,23 +260,12 @@ Result<int> measure_kernels(const Arguments& arguments) {
     limits.seconds = static_cast<double>(ns) * 1e-9;
   }
   LLMPROF_LET(const TemporaryFolder folder, TemporaryFolder::make());
-  const std::string spec = folder.path() + "/spec.json", out = folder.path() + "/rows.jsonl";
-  LLMPROF_TRY(base::write_file(spec, predict::probe_spec(program.implementation, program.config, limits)));
-  const std::string python = python_of(arguments, program.opened.run.info().command);
-  fmt::print(stderr, "llmprof: measuring PyTorch's kernels with {}, in at most about {}\n", base::printable(python),
-             base::human_ns(limits.seconds * 1e9));
-  LLMPROF_LET(const int status,
-              run_prober({python, record::library_folder() + "/python/llmprof/_probe.py", spec}, out));
-  LLMPROF_LET(predict::ProbedRows rows, predict::read_probed(out));
-  if (rows.empty()) {
-    return Error{ErrorCode::kUnsupported, fmt::format("nothing was measured: the prober ended with status {}", status),
-                 "it needs PyTorch with CUDA; --python PROGRAM names the interpreter"};
-  }
-  if (status != 0) rows.notes.push_back(fmt::format("the prober ended early, with status {}", status));
-  LLMPROF_LET(const std::string kept, predict::keep_probed(program.device.device, rows));
-  print_measured(rows, kept);
+  LLMPROF_LET(const Probed probed, is_workload(program) ? probe_workload(arguments, program, limits, folder.path())
+                                                        : probe_torch(arguments, program, limits, folder.path()));
+  LLMPROF_LET(const std::string kept, predict::keep_probed(program.device.device, probed.rows));
+  print_measured(probed.rows, kept);
   constexpr int kStoppedBySignal = 128;
-  return status >= kStoppedBySignal ? status : 0;
+  return probed.status >= kStoppedBySignal ? probed.status : 0;
 }
 
 }  // namespace llmprof::app

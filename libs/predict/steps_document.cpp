@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+
+#include "base/human.h"
 #include "base/strings.h"
 #include "predict/document.h"
 
@@ -29,11 +32,18 @@ OpRow row_of(const StageTimes& stage, const OpTime& op) {
   return row;
 }
 
+// A model that was inferred has no name.
+std::string name_of(const model::Config& config, const std::string& origin) {
+  if (!config.name.empty()) return config.name;
+  return fmt::format("{}, {} parameters{}", config.family, base::human_count(static_cast<double>(model::parameters(model::Graph(config)))),
+                     origin.empty() ? "" : ", " + origin);
+}
+
 }  // namespace
 
 StepsDocument document_of(const StepsInput& input, const StepsPrediction& prediction, const TableStepCost& cost) {
   StepsDocument out;
-  out.model = cost.input().config.name, out.device = input.device.name;
+  out.model = name_of(cost.input().config, input.model_origin), out.device = input.device.name;
   out.batch = input.batch, out.prompt = input.prompt;
   out.context = input.context > 0 ? input.context : input.prompt + 1;
   out.ttft_ns = prediction.ttft_ns, out.tpot_ns = prediction.tpot_ns;

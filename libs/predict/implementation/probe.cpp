@@ -75,10 +75,12 @@ std::set<std::int64_t> prefill_rows(const ProbeLimits& limits) {
   return rows;
 }
 
-// Rows of one step of a run: by the place of each kernel, which is the same in all steps of an implementation.
+// Rows of one step of a run: by the place of each kernel among those that are neither products nor attention, which
+// is the same at all sizes of an implementation: libraries split these two into several kernels at some sizes.
 void add_step(const StageSteps& stage, const std::vector<double>& ns, ProbedRows& out) {
   const double batch = static_cast<double>(stage.batch), rows = static_cast<double>(stage.rows);
   const double contexts = static_cast<double>(stage.contexts > 0 ? stage.contexts : stage.rows);
+  std::int64_t place = 0;
   for (std::size_t i = 0; i < stage.kernels.size(); ++i) {
     const StepKernel& kernel = stage.kernels[i];
     if (kernel.follows) continue;
@@ -96,7 +98,7 @@ void add_step(const StageSteps& stage, const std::vector<double>& ns, ProbedRows
       out.attention.push_back({stage.stage, "as recorded", kernel.name, true, 1, 1, 1, batch, rows / batch,
                                contexts / batch, names, call_ns});
     } else {
-      out.kernels.push_back({kernel.name, fmt::format("kernel {}", i), kernel.grows ? "context" : "rows", stage.stage,
+      out.kernels.push_back({kernel.name, fmt::format("kernel {}", place++), kernel.grows ? "context" : "rows", stage.stage,
                              stage.graph, kernel.grows ? contexts : rows, static_cast<double>(kernel.blocks),
                              static_cast<double>(kernel.threads), call_ns});
     }
