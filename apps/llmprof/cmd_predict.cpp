@@ -35,8 +35,10 @@ constexpr Option kOptions[] = {
     {"--device-memory", "", "", "SIZE", "", "its memory, where it is not known or not all of it is there"},
     {"--from", "", "", "RUN", "",
      "steps as the program of this run makes them: its kernels, at times measured by bench --for RUN"},
-    {"--kernels", "", "", "RUN", "",
-     "with --from: take kernels' times from this run of the same program, too; may be repeated", true},
+    {"--kernels", "", "", "RUN|FILE", "",
+     "with --from: kernels' times from this run of the same program, or from a file that bench --for RUN kept, instead "
+     "of those measured here; may be repeated",
+     true},
     {"--tables", "", "", "DIR|RUN", "",
      "operator tables of this device and model, or a run of bench --for; those measured here are found without"},
     {"--dtype", "", "", "TYPE", "", "type of the weights, if not the config's own"},
@@ -73,6 +75,11 @@ Result<predict::ProgramCost> program_cost(const Arguments& arguments, const Reco
     LLMPROF_LET(rows, predict::kept_probed(program.device.device));
   }
   for (const std::string& name : others) {
+    if (base::is_file(name)) {
+      LLMPROF_LET(predict::ProbedRows more, predict::read_probed(name));
+      predict::merge(rows, std::move(more));
+      continue;
+    }
     LLMPROF_LET(const RecordedProgram other, open_program(arguments, name));
     LLMPROF_LET(predict::ProbedRows more, predict::rows_of_run(other.opened.run));
     predict::merge(rows, std::move(more));

@@ -1,3 +1,4 @@
+#include "trace/recording_cost.h"
 #include "report/sections.h"
 
 #include <fmt/format.h>
@@ -132,7 +133,7 @@ std::string cost_lines(const Page& page, const Style& style) {
       line += fmt::format(
           ", and {} timed, which is not in the estimate: about {} more, if each delays the program by {}, as on an "
           "H200; record --rests everything measures it",
-          counted(cost.timed_kernels, "kernel"), ns(*cost.timing_ns), ns(analyze::kTimedKernelNs));
+          counted(cost.timed_kernels, "kernel"), ns(*cost.timing_ns), ns(trace::kTimedKernelNs));
     } else {
       line += "; what that delayed the program is not in the estimate";
     }

@@ -6,13 +6,14 @@
 # cache). BATCHING.PY: continuous batching of transformers, prints {"total_s": …, "requests": …, "out_tokens": …}.
 # PARTS: which parts (decode workload batching). SIZES: "batch:prompt …".
 set -uo pipefail
-llmprof=$(realpath "$1") decode=$(realpath "$3") batching=${4:+$(realpath "$4")}; mkdir -p "$2"; cd "$2" || exit 1
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+llmprof=$(realpath "$1") decode=$(realpath "$3") batching=${4:+$(realpath "$4")}; mkdir -p "$2"; cd "$2" || exit 1
 workload=$(dirname "$llmprof")/llmprof-workload
 parts=${PARTS:-decode workload batching} sizes=${SIZES:-1:128 1:512 1:4096 8:128 8:512 8:2048 32:128 32:512 32:1024}
 failed=0
 check() { if eval "$2"; then echo "PASS $1"; else echo "FAIL $1"; failed=1; fi; }
-rec() { "$llmprof" record --no-report --no-peaks -f "$@" >record.txt 2>&1 || { echo "FAIL record $2"; tail -3 record.txt; failed=1; }; }
+# Launches are to take what they take: nothing watches from outside.
+rec() { "$llmprof" record --no-report --no-peaks --no-host --no-telemetry -f "$@" >record.txt 2>&1 || { echo "FAIL record $2"; head -5 record.txt; failed=1; }; }
 took() { echo "  [$((SECONDS - begun)) s] $*"; }
 begun=$SECONDS
 

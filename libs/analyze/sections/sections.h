@@ -87,9 +87,6 @@ std::optional<MeasuredRatio> ratio_of_watching(const std::vector<TimedStep>& ste
 // Steps with kernels timed against those with launches noted.
 std::optional<MeasuredRatio> ratio_of_timing(const std::vector<TimedStep>& steps, const wire::Rests& rests);
 
-// What a kernel that is launched by itself and timed by CUPTI delays its thread: measured in an eager decode loop on an
-// H200 with CUDA 13.0 (perf/results/2026-11-17-h200-own-cost.md: 502 kernels a step, 1.075 times as long).
-inline constexpr double kTimedKernelNs = 1200;
 
 inline constexpr double kFlaggedShare = 0.01;  // of a stage's time
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/strings.h"
+#include "trace/recording_cost.h"
 
 namespace llmprof::predict {
 namespace {
@@ -132,20 +133,22 @@ WITH steps AS (
     lead(stage) OVER (PARTITION BY thread_id ORDER BY begin_ns) AS next_stage, stage, warm_up
   FROM step),
 events AS (
-  SELECT a.step_id, k.launch_begin_ns AS launch_ns, k.begin_ns, k.end_ns,
-    k.begin_ns - lag(k.end_ns) OVER (PARTITION BY a.step_id ORDER BY k.begin_ns) AS idle_ns, k.estimated
+  SELECT a.step_id, k.launch_begin_ns AS launch_ns, k.begin_ns, k.end_ns, k.estimated, k.estimated IS NULL AS timed
   FROM attribution a JOIN kernel k ON k.id = a.kernel_id
   WHERE a.step_id IS NOT NULL AND k.graph_launch_id IS NULL AND k.launch_begin_ns IS NOT NULL
   UNION ALL
-  SELECT p.step_id, g.launch_begin_ns, g.begin_ns, g.end_ns, NULL, NULL
+  SELECT p.step_id, g.launch_begin_ns, g.begin_ns, g.end_ns, NULL, false
   FROM launch_place p JOIN graph_launch g ON g.id = p.graph_launch_id
   WHERE p.step_id IS NOT NULL AND g.launch_begin_ns IS NOT NULL),
 sums AS (
   SELECT step_id, count(*) AS launches, min(launch_ns) AS first_ns, max(launch_ns) AS last_ns, min(begin_ns) AS begin_ns,
-    max(end_ns) AS end_ns,
-    median(begin_ns - launch_ns) FILTER (WHERE (idle_ns IS NULL OR idle_ns > 3000) AND estimated IS NULL) AS latency_ns
+    max(end_ns) AS end_ns, avg(timed::INT) AS timed_share,
+    -- Of a kernel that waited for nothing: there is one in a step, if only the first.
+    min(begin_ns - launch_ns) FILTER (WHERE estimated IS NULL) AS latency_ns
   FROM events GROUP BY 1)
-SELECT launches, (last_ns - first_ns) / greatest(1, launches - 1) AS launch_ns, latency_ns,
+SELECT launches,
+  -- Without what recording itself took.
+  (last_ns - first_ns) / greatest(1, launches - 1) - {1} * timed_share AS launch_ns, latency_ns,
   CASE WHEN s.stage = 'prefill' OR next_stage IS DISTINCT FROM s.stage THEN
     greatest(0, first_ns - s.begin_ns) + greatest(0, s.end_ns - e.end_ns)
   ELSE next_ns - s.begin_ns - (e.end_ns - first_ns) END AS around_ns
@@ -164,7 +167,7 @@ Calibrated calibrated(std::vector<double> values) {
 }
 
 Result<void> add_host(const trace::Run& run, StageSteps& stage) {
-  LLMPROF_LET(const trace::ResultTable table, run.query(fmt::format(fmt::runtime(kHost), stage.stage)));
+  LLMPROF_LET(const trace::ResultTable table, run.query(fmt::format(fmt::runtime(kHost), stage.stage, trace::kTimedKernelNs)));
   std::vector<double> launch, latency, around;
   std::map<std::int64_t, std::int64_t> launches;
   for (const auto& row : table.rows) {
