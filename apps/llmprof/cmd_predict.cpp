@@ -102,6 +102,24 @@ void take_sizes(const predict::Implementation& implementation, predict::StepsInp
   steps.context = decode->contexts / decode->batch;
 }
 
+// Nothing is said of a stage that the run has no whole step of.
+Result<void> keep_known_stages(const RecordedProgram& program, predict::StepsInput& steps,
+                               std::vector<std::string>& notes) {
+  const predict::Implementation& implementation = program.implementation;
+  if (implementation.stage("decode") == nullptr && steps.decode_steps > 0) {
+    steps.decode_steps = 0;
+    notes.emplace_back("decode is left out: the run has no step of it with all of its kernels (record --graphs all)");
+  }
+  if (implementation.stage("prefill") == nullptr && steps.prompt > 0) {
+    steps.context = steps.context > 0 ? steps.context : steps.prompt + 1;
+    steps.prompt = 0;
+    notes.emplace_back("prefill is left out: the run has no step of it with all of its kernels");
+  }
+  if (steps.prompt > 0 || steps.decode_steps > 0) return {};
+  return usage(program.opened.page.run + ": it has no whole step of what is asked for",
+               "record it again with --graphs all --kernels all");
+}
+
 struct AskedSteps {
   predict::ServingInput input;
   predict::StepsInput steps;
@@ -163,6 +181,7 @@ Result<std::string> steps_page(const Arguments& arguments) {
   if (arguments.typed("--prompt")) steps.context = 0;
   LLMPROF_TRY(count("--context", steps.context));
   LLMPROF_TRY(count("--steps", steps.decode_steps));
+  if (asked.program) LLMPROF_TRY(keep_known_stages(*asked.program, steps, input.notes));
   if (arguments.on("--eager")) steps.launch = predict::Launch::kEager;
   const hw::Figure* power = input.device.spec == nullptr ? nullptr : input.device.spec->figure("power");
   if (power != nullptr)

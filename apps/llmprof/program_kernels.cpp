@@ -119,8 +119,7 @@ Result<Probed> probe_torch(const Arguments& arguments, const RecordedProgram& pr
   fmt::print(stderr, "llmprof: measuring PyTorch's kernels with {}, in at most about {}\n", base::printable(python),
              base::human_ns(limits.seconds * 1e9));
   Probed probed;
-  LLMPROF_LET(probed.status,
-              run_child({python, record::library_folder() + "/python/llmprof/_probe.py", spec}, out));
+  LLMPROF_LET(probed.status, run_child({python, record::library_folder() + "/python/llmprof/_probe.py", spec}, out));
   LLMPROF_LET(probed.rows, predict::read_probed(out));
   if (probed.rows.empty()) {
     return Error{ErrorCode::kUnsupported,
@@ -148,6 +147,8 @@ struct RunSize {
   std::int64_t batch = 1, prompt = 1;
 };
 
+constexpr std::int64_t kNewTokens = 160;  // enough launches of a graph for its kernels to be timed
+
 // Batches at one prompt, prompts of one sequence, and both large: attention depends on their product.
 std::vector<RunSize> run_sizes(const predict::ProbeLimits& limits) {
   constexpr std::int64_t kPrompt = 512;
@@ -156,17 +157,19 @@ std::vector<RunSize> run_sizes(const predict::ProbeLimits& limits) {
     if (batch <= limits.max_batch && prompt <= limits.max_context && batch * prompt <= 16 * limits.max_tokens)
       sizes.push_back({batch, prompt});
   };
-  for (std::int64_t batch = 1; batch <= limits.max_batch; batch *= 2) add(batch, kPrompt);
-  for (std::int64_t prompt = 128; prompt <= limits.max_context; prompt *= 2) {
-    if (prompt != kPrompt) add(1, prompt);
-  }
-  for (std::int64_t batch = 8; batch <= limits.max_batch; batch *= 4) {
-    for (const std::int64_t prompt : {128, 2048, 4096}) add(batch, prompt);
+  std::vector<std::int64_t> prompts{limits.max_context};
+  for (std::int64_t prompt = 128; prompt * 5 / 4 < limits.max_context; prompt *= 2) prompts.push_back(prompt);
+  for (std::int64_t batch = 1; batch <= limits.max_batch; batch *= 2) {
+    if (batch == 1 || batch == 8 || batch == 32) {
+      for (const std::int64_t prompt : prompts) add(batch, prompt);
+    } else {
+      add(batch, kPrompt);
+    }
   }
   return sizes;
 }
 
-// Its command with another size. A few tokens are enough: only one step of each stage is read.
+// Its command with another size.
 std::vector<std::string> with_size(const std::vector<std::string>& command, const RunSize& size) {
   std::vector<std::string> words;
   for (std::size_t i = 0; i < command.size(); ++i) {
@@ -176,13 +179,15 @@ std::vector<std::string> with_size(const std::vector<std::string>& command, cons
       words.push_back(command[i]);
     }
   }
-  for (const auto& [flag, value] : {std::pair{"--batch", size.batch}, {"--prompt", size.prompt}, {"--new", 12L}})
+  for (const auto& [flag, value] : {std::pair{"--batch", size.batch}, {"--prompt", size.prompt}, {"--new", kNewTokens}})
     words.insert(words.end(), {flag, fmt::format("{}", value)});
   return words;
 }
 
-Result<Probed> probe_workload(const Arguments& arguments, const RecordedProgram& program,
-                              const predict::ProbeLimits& limits, const std::string& folder) {
+Result<Probed> probe_workload(const Arguments& arguments, const RecordedProgram& program, predict::ProbeLimits limits,
+                              const std::string& folder) {
+  if (program.config.positions > kNewTokens)
+    limits.max_context = std::min(limits.max_context, program.config.positions - kNewTokens);
   const std::vector<RunSize> sizes = run_sizes(limits);
   fmt::print(stderr, "llmprof: recording {} at {} sizes, in at most about {}\n",
              base::printable(program.implementation.command.front()), sizes.size(),
@@ -193,7 +198,8 @@ Result<Probed> probe_workload(const Arguments& arguments, const RecordedProgram&
   const base::Progress progress = progress_line();
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > limits.seconds) {
-      probed.rows.notes.push_back(fmt::format("time is up: {} of {} sizes were left out", sizes.size() - i, sizes.size()));
+      probed.rows.notes.push_back(
+          fmt::format("time is up: {} of {} sizes were left out", sizes.size() - i, sizes.size()));
       break;
     }
     if (!progress({"recording sizes", static_cast<double>(i), static_cast<double>(sizes.size()), "sizes"})) {
@@ -201,13 +207,13 @@ Result<Probed> probe_workload(const Arguments& arguments, const RecordedProgram&
       break;
     }
     const std::string run = fmt::format("{}/size_{}.llmprof", folder, i);
-    std::vector<std::string> command{own_program(), "record", "--no-report", "--no-peaks", "--kernels", "all",
-                                     "-o", run, "--"};
+    std::vector<std::string> command{own_program(), "record", "--no-report", "--no-peaks", "--kernels",
+                                     "all",         "-o",     run,           "--"};
     for (std::string& word : with_size(program.implementation.command, sizes[i])) command.push_back(std::move(word));
     LLMPROF_LET(const int status, run_child(command, folder + "/record.log", true));
     if (status != 0) {
-      probed.rows.notes.push_back(fmt::format("batch {}, prompt {}: ended with status {}", sizes[i].batch,
-                                              sizes[i].prompt, status));
+      probed.rows.notes.push_back(
+          fmt::format("batch {}, prompt {}: ended with status {}", sizes[i].batch, sizes[i].prompt, status));
       continue;
     }
     LLMPROF_LET(const RecordedProgram other, open_program(arguments, run));

@@ -159,7 +159,7 @@ struct EnergyRow {
 struct StepsDocument {
   std::string model, device;
   std::int64_t batch = 1, prompt = 0, context = 0;
-  std::optional<double> ttft_ns, tpot_ns, tpot_first_ns, tpot_last_ns, tokens_per_s;
+  std::optional<double> ttft_ns, tpot_ns, tpot_first_ns, tpot_last_ns, tokens_per_s, total_ns;
   StepError step_error;
   std::vector<StageRow> stages;
   std::vector<OpRow> operators;

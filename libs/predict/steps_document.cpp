@@ -35,7 +35,8 @@ OpRow row_of(const StageTimes& stage, const OpTime& op) {
 // A model that was inferred has no name.
 std::string name_of(const model::Config& config, const std::string& origin) {
   if (!config.name.empty()) return config.name;
-  return fmt::format("{}, {} parameters{}", config.family, base::human_count(static_cast<double>(model::parameters(model::Graph(config)))),
+  return fmt::format("{}, {} parameters{}", config.family,
+                     base::human_count(static_cast<double>(model::parameters(model::Graph(config)))),
                      origin.empty() ? "" : ", " + origin);
 }
 
@@ -47,6 +48,7 @@ StepsDocument document_of(const StepsInput& input, const StepsPrediction& predic
   out.batch = input.batch, out.prompt = input.prompt;
   out.context = input.context > 0 ? input.context : input.prompt + 1;
   out.ttft_ns = prediction.ttft_ns, out.tpot_ns = prediction.tpot_ns;
+  if (prediction.total_ns > 0) out.total_ns = prediction.total_ns;
   out.tpot_first_ns = prediction.tpot_first_ns, out.tpot_last_ns = prediction.tpot_last_ns;
   if (prediction.tpot_ns) out.tokens_per_s = static_cast<double>(input.batch) * 1e9 / *prediction.tpot_ns;
   BasisTimes all;

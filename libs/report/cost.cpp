@@ -1,5 +1,5 @@
-#include "trace/recording_cost.h"
 #include "report/sections.h"
+#include "trace/recording_cost.h"
 
 #include <fmt/format.h>
 

@@ -39,7 +39,7 @@ if [[ " $parts " == *" decode "* ]]; then
 fi
 
 if [[ " $parts " == *" workload "* ]]; then
-  rec -o workload -- "$workload" infer --device cuda --cuda-graph --batch 8 --prompt 512 --new 32
+  rec -o workload -- "$workload" infer --device cuda --cuda-graph --batch 8 --prompt 512 --new 256
   "$llmprof" bench --for workload --budget "${BUDGET:-120s}" >bench_workload.txt 2>bench_workload.err
   check "bench --for workload" "[ $? = 0 ]"; cat bench_workload.txt; tail -2 bench_workload.err
   took "llmprof-workload measured"

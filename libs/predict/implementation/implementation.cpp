@@ -156,18 +156,26 @@ FROM steps s JOIN sums e ON e.step_id = s.id
 WHERE s.stage = '{0}' AND (NOT coalesce(s.warm_up, false) OR NOT EXISTS (
   SELECT 1 FROM steps o WHERE o.stage = '{0}' AND NOT coalesce(o.warm_up, false))))";
 
+// Other programs on the host only ever make a step longer: of few steps, the shortest is nearest to what is usual.
+constexpr std::size_t kFewSteps = 8;
+
 Calibrated calibrated(std::vector<double> values) {
   Calibrated out;
   if (values.empty()) return out;
   std::ranges::sort(values);
+  double sum = 0;
+  for (const double value : values) sum += value;
   const auto at = [&](double share) {
     return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
   };
-  return {at(0.5), at(0.1), at(0.9), static_cast<std::int64_t>(values.size())};
+  const bool few = values.size() < kFewSteps;
+  return {few ? values.front() : at(0.5), few ? values.front() : at(0.1), few ? values.back() : at(0.9),
+          sum / static_cast<double>(values.size()), static_cast<std::int64_t>(values.size())};
 }
 
 Result<void> add_host(const trace::Run& run, StageSteps& stage) {
-  LLMPROF_LET(const trace::ResultTable table, run.query(fmt::format(fmt::runtime(kHost), stage.stage, trace::kTimedKernelNs)));
+  LLMPROF_LET(const trace::ResultTable table,
+              run.query(fmt::format(fmt::runtime(kHost), stage.stage, trace::kTimedKernelNs)));
   std::vector<double> launch, latency, around;
   std::map<std::int64_t, std::int64_t> launches;
   for (const auto& row : table.rows) {
@@ -180,6 +188,20 @@ Result<void> add_host(const trace::Run& run, StageSteps& stage) {
     stage.launches = std::ranges::max_element(launches, {}, [](const auto& each) { return each.second; })->first;
   stage.host = {calibrated(std::move(launch)), calibrated(std::move(latency)), calibrated(std::move(around))};
   return {};
+}
+
+// The host launches kernels of one stage about as fast as those of another: many steps of it say more than few of
+// one's own that a busy host made slow.
+void share_launch_times(std::vector<StageSteps>& stages) {
+  for (StageSteps& stage : stages) {
+    Calibrated& own = stage.host.launch_ns;
+    if (stage.graph || !own.known() || own.samples >= static_cast<std::int64_t>(kFewSteps)) continue;
+    for (const StageSteps& other : stages) {
+      const Calibrated& more = other.host.launch_ns;
+      if (other.graph || more.samples < static_cast<std::int64_t>(kFewSteps) || more.value >= own.value) continue;
+      own.value = more.value, own.low = std::min(own.low, more.low);  // sums are of what happened
+    }
+  }
 }
 
 }  // namespace
@@ -211,6 +233,7 @@ Result<Implementation> read_implementation(const trace::Run& run) {
     LLMPROF_TRY(add_host(run, stage));
     out.stages.push_back(std::move(stage));
   }
+  share_launch_times(out.stages);
   if (out.stages.empty()) {
     return Error{ErrorCode::kUsage,
                  run.folder() + ": no step of prefill or decode has all of its kernels recorded on a GPU",

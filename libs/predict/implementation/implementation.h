@@ -13,9 +13,11 @@
 
 namespace llmprof::predict {
 
-// A value calibrated by the steps of a run: the median, and where four fifths of them lie.
+// A value calibrated by the steps of a run: the median, and where four fifths of them lie; of less than 8 steps the
+// least, and where all lie.
 struct Calibrated {
   double value = 0, low = 0, high = 0;
+  double mean = 0;           // with the slow steps, for sums over many
   std::int64_t samples = 0;  // 0: not known
   bool known() const { return samples > 0; }
 };

@@ -51,6 +51,9 @@ class ProgramPricer final : public StepPricer {
     out.ops = parts(*stage, step);
     out.host_ns = step.waits_ns + step.around_ns;
     out.step_ns = step.total_ns();
+    HostTerms mean = stage->host;
+    for (Calibrated* term : {&mean.launch_ns, &mean.latency_ns, &mean.around_ns}) term->value = term->mean;
+    out.mean_step_ns = cost_.step(*stage, size_of(batch), mean).total_ns();
     const std::uint32_t first = firsts_[static_cast<std::size_t>(stage - cost_.implementation().stages.data())];
     for (std::size_t i = 0; i < step.kernels.size(); ++i) {
       const KernelTime& kernel = step.kernels[i];

@@ -98,9 +98,9 @@ void add_step(const StageSteps& stage, const std::vector<double>& ns, ProbedRows
       out.attention.push_back({stage.stage, "as recorded", kernel.name, true, 1, 1, 1, batch, rows / batch,
                                contexts / batch, names, call_ns});
     } else {
-      out.kernels.push_back({kernel.name, fmt::format("kernel {}", place++), kernel.grows ? "context" : "rows", stage.stage,
-                             stage.graph, kernel.grows ? contexts : rows, static_cast<double>(kernel.blocks),
-                             static_cast<double>(kernel.threads), call_ns});
+      out.kernels.push_back({kernel.name, fmt::format("kernel {}", place++), kernel.grows ? "context" : "rows",
+                             stage.stage, stage.graph, kernel.grows ? contexts : rows,
+                             static_cast<double>(kernel.blocks), static_cast<double>(kernel.threads), call_ns});
     }
   }
 }

@@ -151,7 +151,8 @@ Result<ProgramCost> ProgramCost::make(Implementation implementation, ProbedRows 
         .first->second.add(std::array{p.m}, p.ns);
   for (const ProbedAttention& a : cost.rows_.attention) {
     for (const std::string& key : {a.stage + "|" + comparable_name(a.asked), a.stage + "|"})
-      known.attention.try_emplace(key, Grid(2, Blend::kOverhead))
+      // Prompts attend to themselves: their time grows with the square of their length, sooner or later.
+      known.attention.try_emplace(key, Grid(2, a.stage == "decode" ? Blend::kOverhead : Blend::kPower))
           .first->second.add(std::array{a.batch, a.stage == "decode" ? a.kv : a.q}, a.ns);
   }
   for (auto* grids : {&known.by_blocks, &known.by_template, &known.products, &known.attention}) {

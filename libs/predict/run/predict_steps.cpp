@@ -112,6 +112,7 @@ class Steps {
       StageSum sum("prefill");
       out.ttft_ns = add(prefill_batch(input_), sum, out.run);
       LLMPROF_TRY(finish(sum, prefill_batch(input_), out));
+      out.total_ns = total_ns_;
     }
     if (input_.decode_steps == 0) return {};
     const std::int64_t first = input_.context > 0 ? input_.context : input_.prompt + 1;
@@ -121,6 +122,7 @@ class Steps {
       if (i == 0) out.tpot_first_ns = ns;
       out.tpot_last_ns = ns;
     }
+    out.total_ns = total_ns_;
     LLMPROF_TRY(finish(sum, decode_batch(input_, first + input_.decode_steps / 2), out));
     out.tpot_ns = out.stages.back().step_ns;
     return {};
@@ -133,6 +135,7 @@ class Steps {
     PredictedStep step{.begin_ns = now_ns_, .device_ns = 0, .batch = batch, .work = std::move(priced.work)};
     for (const OpTime& op : priced.ops) step.device_ns += op.ns;
     const double step_ns = priced.step_ns;
+    total_ns_ += priced.mean_step_ns;
     sum.add(priced.ops, priced.host_ns, step_ns);
     sum.add_work(graph_, batch, cost_.input().roof);
     // The host prepares a step, then the device works on it.
@@ -148,6 +151,7 @@ class Steps {
     for (const OpTime& op : out.ops) device_ns += op.ns;
     out.host_ns = host_ns(cost_.input().host, batch);
     out.step_ns = input_.host_hidden ? std::max(device_ns, out.host_ns) : device_ns + out.host_ns;
+    out.mean_step_ns = out.step_ns;
     out.work = layout_.lay_out(batch, out.ops);
     return out;
   }
@@ -167,7 +171,7 @@ class Steps {
   const StepsInput& input_;
   StepLayout layout_;
   model::Graph graph_;
-  double now_ns_ = 0;
+  double now_ns_ = 0, total_ns_ = 0;
 };
 
 Result<StepsMemory> memory_of(const TableStepCost& cost, const StepsInput& input) {

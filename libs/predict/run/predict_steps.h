@@ -24,6 +24,7 @@ struct Power {
 struct PricedStep {
   std::vector<OpTime> ops;
   double host_ns = 0, step_ns = 0;  // what the device waits for; all of it
+  double mean_step_ns = 0;          // with a host that is slow now and then
   std::vector<Execution> work;
 };
 class StepPricer {
@@ -85,6 +86,7 @@ struct StepsEnergy {
 struct StepsPrediction {
   std::optional<double> ttft_ns;                               // none: no prefill
   std::optional<double> tpot_ns, tpot_first_ns, tpot_last_ns;  // mean, first and last step; none: no decode steps
+  double total_ns = 0;  // the prefill and all decode steps, slow ones of the host among them
   std::vector<StageTimes> stages;
   StepsMemory memory;
   std::optional<StepsEnergy> energy;

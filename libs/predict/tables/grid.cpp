@@ -51,7 +51,9 @@ Grid::Settled Grid::settle(const FloorAt* floor) {
   }
   points_ = std::move(kept);
   // Shares of a roof of 0 say nothing: what fits the chip has none.
-  if (std::ranges::any_of(points_, [](const Point& point) { return point.floor_ns <= 0; })) blend_ = Blend::kOverhead;
+  if (blend_ == Blend::kUtilisation &&
+      std::ranges::any_of(points_, [](const Point& point) { return point.floor_ns <= 0; }))
+    blend_ = Blend::kOverhead;
   best_ = 1;
   for (const Point& point : points_) best_ = std::max(best_, point.floor_ns / point.ns);
   build_levels();
@@ -103,7 +105,9 @@ Grid::Bracket Grid::bracket(std::size_t axis, std::uint32_t begin, std::uint32_t
   if (!has_low) return {index(high), index(high), 0, Basis::kExtrapolated};
   --low;
   if (!has_high) return {index(low), index(low), 0, Basis::kExtrapolated, true, true, begin};
-  return {index(low), index(high), (at - *low) / (*high - *low), Basis::kInterpolated};
+  const bool power = blend_ == Blend::kPower && *low > 0;
+  const double weight = power ? std::log(at / *low) / std::log(*high / *low) : (at - *low) / (*high - *low);
+  return {index(low), index(high), weight, Basis::kInterpolated};
 }
 
 // The answer at one value of an axis: what the axes below say there.
@@ -113,7 +117,9 @@ Grid::Found Grid::child(std::size_t axis, std::uint32_t index, Query& query) con
   Found found;
   if (axis + 1 == axes_) {
     const Point& point = points_[levels_[axis].begin[index]];
-    found.value = blend_ == Blend::kUtilisation ? point.floor_ns / point.ns : point.ns - point.floor_ns;
+    found.value = blend_ == Blend::kUtilisation ? point.floor_ns / point.ns
+                  : blend_ == Blend::kPower     ? std::log(point.ns)
+                                                : point.ns - point.floor_ns;
   } else {
     found = find(axis + 1, levels_[axis].begin[index], levels_[axis].begin[index + 1], query);
   }
@@ -128,6 +134,13 @@ Grid::Found Grid::beyond(std::size_t axis, const Bracket& where, Query& query, F
   const double last = values[where.low];
   const auto half = std::lower_bound(values.begin() + where.first, values.begin() + where.low, last / 2);
   const auto index = static_cast<std::uint32_t>(half - values.begin());
+  if (blend_ == Blend::kPower && last > 0) {
+    const double below = where.low > where.first ? values[where.low - 1] : 0;
+    const Found lower = below > 0 ? child(axis, where.low - 1, query) : Found{.any = false};
+    const double exponent = lower.any ? std::max(0.0, (edge.value - lower.value) / std::log(last / below)) : 1;
+    edge.value += exponent * std::log(query.at[axis] / last);
+    return edge;
+  }
   const Found before = index < where.low ? child(axis, index, query) : Found{.any = false};
   if (before.any) {
     edge.value += std::max(0.0, (edge.value - before.value) / (last - *half)) * (query.at[axis] - last);
@@ -153,7 +166,7 @@ Grid::Found Grid::find(std::size_t axis, std::uint32_t begin, std::uint32_t end,
   if (where.low == where.high) {
     low.basis = std::max(low.basis, where.basis);
     // Below the first value the overhead stays: small calls take as long as the smallest measured one.
-    if (low.any && where.above && blend_ == Blend::kOverhead) {
+    if (low.any && where.above && blend_ != Blend::kUtilisation) {
       low = beyond(axis, where, query, low);
     }
     return low;
@@ -165,7 +178,9 @@ Grid::Found Grid::find(std::size_t axis, std::uint32_t begin, std::uint32_t end,
 
 Answer Grid::answer(Found found, const Query& query) const {
   const double floor = floor_ns(query.at);
-  const double ns = blend_ == Blend::kUtilisation ? floor / found.value : floor + found.value;
+  const double ns = blend_ == Blend::kUtilisation ? floor / found.value
+                    : blend_ == Blend::kPower     ? std::exp(found.value)
+                                                  : floor + found.value;
   return {std::max(ns, floor / best_), found.basis};
 }
 

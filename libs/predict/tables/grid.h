@@ -51,6 +51,9 @@ enum class Blend : std::uint8_t {
   // Logarithmic axes are worse everywhere. Beyond the last point the overhead goes on along its line: of the last chunk
   // 3 % off in the median, where holding the utilisation is 25 %. Without a floor these are linear times.
   kOverhead,
+  // As a power of each axis: between two points the exponent is theirs. For times that grow with the square of an axis
+  // and whose floor is not known: in the middle of a doubling linear times are 12 % too long there.
+  kPower,
 };
 
 class Grid {

@@ -185,5 +185,18 @@ TEST(Grid, LeftOutPointsArePredictedByTheirNeighbours) {
   EXPECT_FALSE(alone.ask_without(At{1}, 0));
 }
 
+// 100 x^2: between the points, and beyond them.
+TEST(Grid, PowersOfAnAxis) {
+  Grid grid(2, Blend::kPower);
+  for (const double batch : {1.0, 8.0}) {
+    for (const double tokens : {128.0, 512.0, 2048.0})
+      grid.add(std::array{batch, tokens}, 100 * batch * tokens * tokens);
+  }
+  grid.settle(nullptr);
+  for (const auto& [batch, tokens] : {std::pair{1.0, 300.0}, {8.0, 1500.0}, {3.0, 700.0}, {1.0, 4096.0}, {16.0, 512.0}})
+    EXPECT_NEAR(grid.ask(std::array{batch, tokens}).ns / (100 * batch * tokens * tokens), 1, 1e-9) << tokens;
+  EXPECT_EQ(grid.ask(std::array{1.0, 4096.0}).basis, Basis::kExtrapolated);
+}
+
 }  // namespace
 }  // namespace llmprof::predict

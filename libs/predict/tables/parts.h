@@ -37,8 +37,8 @@ std::vector<std::string> part_names(const std::vector<model::Op>& layer_ops);
 bool is_part_name(std::string_view name);
 
 // Of experts: what a rank gets of a token's choices, counted over its own tokens; those of ranks that send theirs are
-// in it. A table's row of so many tokens sends all their choices to one rank, so this is what tokens are multiplied with
-// before a table of experts is asked. 1 for all else.
+// in it. A table's row of so many tokens sends all their choices to one rank, so this is what tokens are multiplied
+// with before a table of experts is asked. 1 for all else.
 double share_of_choices(const Part& part);
 
 // A device's limits for one model.

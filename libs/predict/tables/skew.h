@@ -20,9 +20,9 @@ struct Decodes {
 };
 
 // `skew_rate` is (mean - least) / (largest - least) of the decodes' contexts, kv_big the largest: so the profiler of
-// LLMServingSim 2 defines them, which measured batches of two different contexts. On the one run that it could be tried on
-// (vllm_0.19_rtx4090) this correction made predictions worse by 2.3 %, nearly all of it in steps without prompts, where
-// its meaning is not in doubt: it is off unless asked for.
+// LLMServingSim 2 defines them, which measured batches of two different contexts. On the one run that it could be tried
+// on (vllm_0.19_rtx4090) this correction made predictions worse by 2.3 %, nearly all of it in steps without prompts,
+// where its meaning is not in doubt: it is off unless asked for.
 class SkewFit {
  public:
   // The labels as they stand in the file: 16, "n<=128", "sr<=15%", "sr>70%", "kvB<=4k", "kp=0", "kp<=512".

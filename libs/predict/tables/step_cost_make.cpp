@@ -247,10 +247,10 @@ void TableStepCost::note_unused() {
   if (input_.tables.empty())
     notes_.push_back("no operator tables: every time is the device's roof, the least it can be");
   if (!input_.tables.skew.empty() && !input_.skew) {
-    notes_.push_back(
-        fmt::format("skew_fit: {} corrections for decodes of unequal contexts not used: they made the one known serving "
-                    "2 % worse",
-                    input_.tables.skew.size()));
+    notes_.push_back(fmt::format(
+        "skew_fit: {} corrections for decodes of unequal contexts not used: they made the one known serving "
+        "2 % worse",
+        input_.tables.skew.size()));
   }
 }
 

@@ -38,7 +38,7 @@ struct TableFile {
 struct TableSource {
   std::string folder;  // "" if not read from one
   std::vector<TableFile> files;
-  std::int64_t tensor = 0;  // degree of tensor parallelism that the names of the files say; 0: none
+  std::int64_t tensor = 0;     // degree of tensor parallelism that the names of the files say; 0: none
   bool whole_experts = false;  // the table of experts is of degree 1, the others are not
   // As meta.json beside the tables says it; "" unknown.
   std::string device, model, engine;
