@@ -6,6 +6,7 @@ import unittest
 
 from harness import Case
 
+RUNS = pathlib.Path(__file__).resolve().parents[1] / "runs"
 BACKTEST = pathlib.Path(__file__).resolve().parents[2] / "libs/predict/backtests/vllm_0.19_rtx4090"
 
 
@@ -86,6 +87,29 @@ class Predict(Case):
         narrow = self.predict(*words, "--dtype", "float8", "-f", "-o", "steps")
         self.assertLess(narrow["tpot_ns"], got["tpot_ns"])
         self.assertFalse(self.predict("llama-3.1-405b", "--device", "h100-sxm", "--steps", "1")["needs"]["fits"])
+
+    # Kernels of a recorded program, their times from the run itself: at its own sizes its own step times come back.
+    def test_steps_of_a_recorded_program(self):
+        shutil.copytree(RUNS / "h200_decode", self.folder / "decode.llmprof")
+        words = ("--from", "decode", "--kernels", "decode")
+        got = self.predict(*words, "--steps", "1")
+        rows = self.query("decode", "SELECT stage, median(end_ns - begin_ns) AS ns, median(kernels) AS kernels FROM step WHERE NOT warm_up GROUP BY 1")
+        times = {row["stage"]: (float(row["ns"]), float(row["kernels"])) for row in rows}
+        self.assertLess(abs(got["tpot_ns"] / times["decode"][0] - 1), 0.03)
+        # The host launches its kernels: 0.6 of 10.2 ms are what timing 469 of them took, and the rest is by the fastest of three steps.
+        self.assertLess(abs(got["ttft_ns"] / times["prefill"][0] - 0.94), 0.07)
+        recorded = {row["stage"]: row["kernels"] for row in got["variants"] if row["name"].startswith("as recorded")}
+        self.assertEqual(recorded["decode"], times["decode"][1])
+        longer = self.predict(*words, "--steps", "1", "--prompt", "4096")
+        self.assertGreater(longer["ttft_ns"], 2 * got["ttft_ns"])
+        self.assertIn("beyond", longer["step_error"]["why"])
+        self.predict(*words, "-o", "next")  # a run like any other
+        self.assertIn("Predicted, not measured", self.llmprof("report", "next").stdout)
+        self.assertIn("is a prediction itself", self.refused("--from", "next", "--kernels", "decode"))
+        self.assertIn("bench --for RUN", self.llmprof("predict", "--from", "decode", status=2).stderr)
+        self.assertIn("not on this machine", self.llmprof("bench", "--for", "decode", status=1).stderr)
+        (self.folder / "rows.jsonl").write_text('{"row": "kernel", "kernel": "k"}\n')
+        self.assertIn("line 1: 'op'", self.llmprof("predict", "--from", "decode", "--kernels", "rows.jsonl", status=2).stderr)
 
     def test_goodput_and_text(self):
         text = self.llmprof("predict", "llama-3.1-8b", "--device", "h100-sxm", "--serving", "vllm", "--rate", "2", "--slo", "ttft=1us").stdout
