@@ -134,6 +134,7 @@ Result<void> asked_load(const Arguments& arguments, plan::Asked& asked) {
     std::from_chars(text.data(), text.data() + text.size(), value);
     return value;
   };
+  asked.repeat = dots == std::string::npos;
   const double first = number(std::string_view(rate).substr(0, dots));
   asked.rate = dots == std::string::npos ? first : (first + number(std::string_view(rate).substr(dots + 2))) / 2;
   return {};

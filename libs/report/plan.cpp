@@ -43,14 +43,19 @@ std::string searched_text(const PlanDocument& d) {
   return text + ".";
 }
 
+std::set<std::string> types_of(const PlanDocument& d) {
+  std::set<std::string> types;
+  for (const PlanRow& row : d.configurations) types.insert(row.dtype);
+  for (const predict::plan::LeftOutRow& row : d.left_out) types.insert(row.dtype);
+  return types;
+}
+
 Flags flags_of(const PlanDocument& d) {
   Flags flags;
-  std::set<std::string> types;
-  for (const PlanRow& row : d.configurations) {
-    types.insert(row.dtype);
-    if (row.measured + row.interpolated + row.extrapolated > 0) flags.insert("tables");
-  }
-  if (types.size() > 1) flags.insert("types");
+  const auto measured = [](const PlanRow& row) { return row.measured + row.interpolated + row.extrapolated > 0; };
+  if (std::ranges::any_of(d.configurations, measured)) flags.insert("tables");
+  if (types_of(d).size() > 1) flags.insert("types");
+  if (d.slo.e2e_ns) flags.insert("e2e");
   if (std::ranges::any_of(d.configurations, [](const PlanRow& row) { return row.tensor > 1; })) flags.insert("ranks");
   if (std::ranges::any_of(d.configurations, [](const PlanRow& row) { return row.highest_rate.has_value(); }))
     flags.insert("rates");
@@ -63,19 +68,19 @@ std::string reading(const PlanDocument& d, const Flags& flags) {
   const std::string cost = flags.contains("priced")
                                ? "price per hour (as given; devices without a price count as the dearest)"
                                : "number of devices (no prices were given: --price DEVICE=USD_PER_HOUR)";
-  return wrapped(fmt::format(
+  std::string text = fmt::format(
       "Shown: what no other row beats in {}, energy and latency together. TTFT and TPOT: what {} of the requests have "
-      "at "
-      "most, with steps as predicted…with all steps as long as they may be. SLO %: the worst limit, likewise. J/1k "
-      "max: "
-      "joules of 1000 output tokens, at most.{} What the times stand on: roof %, the least times at the device's "
-      "peaks{}{}.",
-      cost, human_percent(d.slo.share),
-      flags.contains("rates") ? " req/s max: the highest rate that the same devices keep within the SLO, by the steps "
-                                "that the row is judged by."
-                              : "",
-      flags.contains("ranks") ? "; links %, stated costs of links" : "",
-      flags.contains("tables") ? "; measured operators" : ""));
+      "at most, with steps as predicted…with all steps as long as they may be. SLO %: the worst limit, likewise. ",
+      cost, human_percent(d.slo.share));
+  text += "J/1k max: joules of 1000 output tokens, at most. ";
+  if (flags.contains("rates"))
+    text +=
+        "req/s max: the highest rate that the same devices keep within the SLO, by the steps that the row is judged "
+        "by. ";
+  text += "What the times stand on: roof %, the least times at the device's peaks";
+  if (flags.contains("ranks")) text += "; links %, stated costs of links";
+  if (flags.contains("tables")) text += "; measured operators";
+  return wrapped(text + ".");
 }
 
 std::string sources(const PlanDocument& d) {
@@ -101,7 +106,11 @@ std::string to_text(const PlanPage& page, bool colour) {
     const Json& rows = all[std::string(key)];
     return rows.empty() ? "" : style.heading(tables.title(path)) + tables.rows(path, rows) + tables.notes(path);
   };
-  std::string out = style.heading(fmt::format("Plan, predicted, not measured: {}, {}", d.model, d.engine)).substr(1);
+  const std::set<std::string> types = types_of(d);
+  std::string out = style
+                        .heading(fmt::format("Plan, predicted, not measured: {}, {}{}", d.model,
+                                             types.size() == 1 ? *types.begin() + ", " : "", d.engine))
+                        .substr(1);
   out +=
       wrapped(fmt::format("{}. SLO: {}, for {} of the requests.", d.workload, slo_text(d), human_percent(d.slo.share)));
   out += wrapped(searched_text(d));

@@ -54,6 +54,28 @@ class Plan(Case):
             if row["front"]:
                 self.assertGreaterEqual(row["highest_rate"], 60)
 
+    # The highest rate is kept, as `predict` says; a tenth more is not.
+    def test_the_highest_rate(self):
+        words = ("llama-3.1-8b", "--device", "l40s", "--requests", "1200", "--slo", "ttft=1s,tpot=30ms", "--set", "max_num_seqs=64", "--set", "max_num_batched_tokens=2048")
+        got = self.plan(*words, "--rate", "2", "--tp", "1", "--share", "1", status=4)
+        self.assertEqual(got["front"], [])
+        row, = got["may"]  # judged by the steps that predict has, too
+        self.assertEqual((row["replicas"], row["rate_may_be_higher"]), (1, False))
+        shares = [json.loads(self.llmprof("predict", *words, "--serving", "vllm", "--rate", str(row["highest_rate"] * factor), "--json").stdout)["throughput"]["good_share"]
+                  for factor in (1, 1.1)]
+        self.assertEqual(shares[0], 1)
+        self.assertLess(shares[1], 1)
+
+    # 50 requests at once end before a queue shows: a plan takes more of them; a rising rate cannot be repeated.
+    def test_a_short_workload(self):
+        words = ("llama-3.1-8b", "--slo", "ttft=2s", "--requests", "50", "--device", "h100-sxm", "--tp", "1")
+        got = self.plan(*words, "--rate", "500")
+        self.assertGreater(min(row["replicas"] for row in got["front"]), 1)
+        rising = self.plan(*words, "--rate", "400..600")
+        self.assertTrue(any(not row["steady"] for row in rising["front"]))
+        self.assertTrue(any("50 requests arrive in less than" in note for note in rising["notes"]))
+        self.assertLess(rising["front"][0]["replicas"], got["front"][0]["replicas"])
+
     def test_a_price_names_the_devices(self):
         got = self.plan("llama-3.1-8b", *SLO, *LOAD, "--price", "h200=3.5,l40s=0.8", "--tp", "1")
         self.assertEqual({row["device"] for row in got["devices"]}, {"NVIDIA H200 SXM", "NVIDIA L40S"})

@@ -44,7 +44,9 @@ PlanRow row_of(const Asked& asked, const Configuration& each, const Load& load, 
   row.ttft_ns = load.predicted.ttft_ns, row.tpot_ns = load.predicted.tpot_ns, row.e2e_ns = load.predicted.e2e_ns;
   row.ttft_longest_ns = finite(load.longest.ttft_ns), row.tpot_longest_ns = finite(load.longest.tpot_ns);
   row.e2e_longest_ns = finite(load.longest.e2e_ns);
-  row.highest_rate = load.highest_rate;
+  row.steady = load.steady;
+  row.highest_rate = load.highest_rate, row.rate_may_be_higher = load.rate_may_be_higher;
+  if (load.highest_rate) row.rate_text = (load.rate_may_be_higher ? "> " : "") + base::three_digits(*load.highest_rate);
   row.busy_share = load.busy_share, row.kv_peak_share = load.kv_peak_share;
   row.measured = each.stands_on.share(Basis::kMeasured), row.interpolated = each.stands_on.share(Basis::kInterpolated);
   row.extrapolated = each.stands_on.share(Basis::kExtrapolated), row.roof = each.stands_on.share(Basis::kRoof);
@@ -56,6 +58,7 @@ PlanRow row_of(const Asked& asked, const Configuration& each, const Load& load, 
                                : fmt::format("{} x tp {}", row.replicas, row.tensor);
   row.limits = fmt::format("{}/{}", row.max_num_seqs, row.max_num_batched_tokens);
   row.ttft_text = both(load.predicted.ttft_ns, load.longest.ttft_ns);
+  row.e2e_text = both(load.predicted.e2e_ns, load.longest.e2e_ns);
   row.tpot_text = both(load.predicted.tpot_ns, load.longest.tpot_ns);
   const auto percent = [](double share) { return std::isfinite(share) ? fmt::format("{:.0f}", 100 * share) : "-"; };
   row.slo_text = fmt::format("{}…{}", percent(load.predicted.of_slo), percent(load.longest.of_slo));
@@ -155,9 +158,20 @@ std::vector<std::string> notes_of(const Asked& asked, const Plan& plan) {
         "requests go to the replica with the least load (4 x waiting + running), as vLLM's data parallel "
         "router does");
   }
-  notes.push_back(
-      fmt::format("judged by {} requests: a queue that grows slowly over a longer time is not seen (--requests)",
-                  asked.workload.requests.size()));
+  const auto hasty = [](const std::optional<Load>& load) { return load && load->front && !load->steady; };
+  if (std::ranges::any_of(plan.configurations,
+                          [&](const auto& each) { return hasty(each.meets) || hasty(each.may); })) {
+    notes.push_back(
+        fmt::format("{} requests arrive in less than four times what an answer takes: the load ends "
+                    "before a growing queue would show, so more replicas may be needed (--requests)",
+                    asked.workload.requests.size()));
+  } else {
+    const bool repeated = asked.stretch && asked.repeat;
+    notes.push_back(
+        fmt::format("judged by {} requests{}: a queue that grows slowly over a longer time is not seen (--requests)",
+                    asked.workload.requests.size(),
+                    repeated ? ", repeated where they arrive in less than four times what an answer takes" : ""));
+  }
   notes.emplace_back(
       "KV blocks follow from the engine's rule for each device; 5 % fewer where steps are as long as they "
       "may be");

@@ -34,11 +34,13 @@ struct PlanRow {
   std::string_view limit;
   double ttft_ns = 0, tpot_ns = 0, e2e_ns = 0;
   std::optional<double> ttft_longest_ns, tpot_longest_ns, e2e_longest_ns;
+  bool steady = true;
   std::optional<double> highest_rate;
+  bool rate_may_be_higher = false;
   double busy_share = 0, kv_peak_share = 0;
   double measured = 0, interpolated = 0, extrapolated = 0, roof = 0, assumed = 0;  // shares of predicted time
   double step_most = 1;
-  std::string label, split, limits, ttft_text, tpot_text, slo_text;
+  std::string label, split, limits, ttft_text, tpot_text, e2e_text, slo_text, rate_text;
 };
 
 // A configuration that serves with no number of replicas.

@@ -9,6 +9,10 @@ namespace {
 
 constexpr double kRateTolerance = 0.05;
 constexpr double kMostRateFactor = 64;
+// Requests have to arrive over so many times what an answer takes: else the workload ends before a queue shows.
+constexpr double kSpanOfAnswers = 4;
+constexpr std::size_t kMostRepeats = 16;  // of the workload, where it does not last so long
+constexpr std::size_t kMostRepeatsOfRates = 4;
 
 // What ways share that differ in their limits only.
 struct Group {
@@ -38,6 +42,7 @@ struct Trial {
   Judged judged;
   double busy_share = 0, kv_peak_share = 0, output_tokens_per_s = 0;
   serving::Rejection rejection = serving::Rejection::kNone;  // the most common
+  bool steady = true;                                        // the workload lasts long enough to tell
 };
 
 // Simulations of one configuration: any number of replicas, steps longer by a factor.
@@ -49,7 +54,7 @@ class Trials {
   // `load`: times the workload's own rate.
   Result<Trial> run(std::int64_t replicas, double factor, double load = 1) {
     const auto key = std::pair(static_cast<double>(replicas) / load, factor);
-    if (const auto known = known_.find(key); asked_.stretch && known != known_.end()) return known->second;
+    if (const auto known = known_.find(key); known != known_.end()) return known->second;
     serving::EngineRules rules = settled_.rules;
     if (factor > 1 && settled_.blocks_derived) {
       const double fewer = static_cast<double>(rules.num_gpu_blocks) * (1 - kBlocksUncertain);
@@ -59,20 +64,34 @@ class Trials {
     serving::SimulateOptions options;
     options.replicas = asked_.stretch ? 1 : replicas;
     options.most_step_records = 0;
-    ++simulations_;
-    LLMPROF_LET(const serving::Simulation simulation,
-                serving::simulate(rules, asked_.stretch ? stretched(key.first) : asked_.workload, cost, options));
-    const Trial trial = trial_of(simulation, static_cast<double>(options.replicas),
-                                 asked_.stretch ? static_cast<double>(replicas) : 1.0);
+    Trial trial;
+    for (std::size_t repeats = 1;; repeats *= 4) {
+      ++simulations_;
+      LLMPROF_LET(
+          const serving::Simulation simulation,
+          serving::simulate(rules, asked_.stretch ? stretched(key.first, repeats) : asked_.workload, cost, options));
+      trial = trial_of(simulation, static_cast<double>(options.replicas),
+                       asked_.stretch ? static_cast<double>(replicas) : 1.0);
+      // What is kept only because the load ends soon is tried with more of it.
+      const bool told = trial.steady || !trial.judged.kept();
+      if (told || !asked_.repeat || repeats >= (load == 1 ? kMostRepeats : kMostRepeatsOfRates)) break;
+    }
     known_.emplace(key, trial);
     return trial;
   }
 
  private:
-  const serving::Workload& stretched(double factor) {
-    if (own_.requests.empty()) own_ = asked_.workload;
-    for (std::size_t i = 0; i < own_.requests.size(); ++i)
-      own_.requests[i].arrival_ns = asked_.workload.requests[i].arrival_ns * factor;
+  // The same requests again and again, and all arrivals farther apart.
+  const serving::Workload& stretched(double factor, std::size_t repeats) {
+    const std::vector<serving::Request>& all = asked_.workload.requests;
+    own_.content_ids = asked_.workload.content_ids, own_.content_tokens = asked_.workload.content_tokens;
+    own_.requests.resize(all.size() * repeats);
+    const double again_ns = all.back().arrival_ns + (asked_.rate > 0 ? 1e9 / asked_.rate : 0);
+    for (std::size_t i = 0; i < own_.requests.size(); ++i) {
+      own_.requests[i] = all[i % all.size()];
+      own_.requests[i].arrival_ns += again_ns * static_cast<double>(i / all.size());
+      own_.requests[i].arrival_ns *= factor;
+    }
     return own_;
   }
 
@@ -91,6 +110,9 @@ class Trials {
     }
     out.kv_peak_share =
         static_cast<double>(simulation.blocks_used_peak) / static_cast<double>(simulation.blocks_usable);
+    if (asked_.workload.concurrency == 0)
+      out.steady = simulation.requests.back().arrival_ns - simulation.requests.front().arrival_ns >=
+                   kSpanOfAnswers * out.judged.e2e_ns;
     const auto most = std::max_element(simulation.rejected.begin() + 1, simulation.rejected.end());
     if (*most > 0) out.rejection = static_cast<serving::Rejection>(most - simulation.rejected.begin());
     return out;
@@ -228,7 +250,8 @@ class Planner {
                   .longest = at_longest.judged,
                   .busy_share = trial.busy_share,
                   .kv_peak_share = trial.kv_peak_share,
-                  .output_tokens_per_s = trial.output_tokens_per_s};
+                  .output_tokens_per_s = trial.output_tokens_per_s,
+                  .steady = trial.steady};
     };
     if (sure) {
       guess_.longest = *sure * out.way.tensor;
@@ -294,10 +317,16 @@ class Planner {
       Trials trials(asked_, group_, settled_rules, out_.simulations);
       const bool sure = configuration->meets && load == &*configuration->meets;
       const double factor = sure ? configuration->error.most : 1;
-      LLMPROF_LET(const double times, highest_load(kMostRateFactor, kRateTolerance, [&](double more) -> Result<bool> {
-                    LLMPROF_LET(const Trial trial, trials.run(load->replicas, factor, more));
-                    return trial.judged.kept();
-                  }));
+      double least_failed = kMostRateFactor + 1;
+      bool too_short = true;  // rather than too slow: why the least rate that failed did
+      const auto kept = [&](double more) -> Result<bool> {
+        LLMPROF_LET(const Trial trial, trials.run(load->replicas, factor, more));
+        const bool is_kept = trial.judged.kept();
+        if ((!is_kept || !trial.steady) && more < least_failed) least_failed = more, too_short = is_kept;
+        return is_kept && trial.steady;
+      };
+      LLMPROF_LET(const double times, highest_load(kMostRateFactor, kRateTolerance, kept));
+      load->rate_may_be_higher = too_short;
       load->highest_rate = asked_.rate * times;
     }
     return {};

@@ -29,7 +29,8 @@ struct Asked {
   // Whether a replica can be simulated alone, under the same arrivals as many times as far apart as there are replicas:
   // of generated arrivals. A trace, or clients that wait for their answer, is given to all replicas together.
   bool stretch = true;
-  double rate = 0;  // requests per second that the workload stands for; 0: it has none (clients that wait)
+  bool repeat = true;  // with `stretch`: whether more requests come as the first did (those of a rising rate do not)
+  double rate = 0;     // requests per second that the workload stands for; 0: it has none (clients that wait)
   Limits limits;
   std::map<std::string, double> prices;  // per hour and device, by Device::name
   // Measured times for this input and degree of tensor parallelism; may give none.
@@ -49,8 +50,10 @@ struct Load {
   std::int64_t replicas = 1;
   Judged predicted, longest;  // steps as predicted, and all as long as they may be
   double busy_share = 0, kv_peak_share = 0, output_tokens_per_s = 0;  // of all replicas, as predicted
+  bool steady = true;  // requests arrive for long enough that a growing queue would show
   bool front = false;
   std::optional<double> highest_rate;  // requests per second within the limits; of the front only
+  bool rate_may_be_higher = false;     // beyond it so few requests do not tell
 };
 
 enum class Outcome : std::uint8_t {
