@@ -209,7 +209,7 @@ Result<int> run(const Arguments& arguments) {
 
 extern const Verb kPlan;
 const Verb kPlan{"plan",
-                 "find devices, parallelism and replicas that serve a load within limits",
+                 "find devices and replicas that serve a load within limits",
                  plan_verb::kOptions,
                  plan_verb::kPositionals,
                  false,
