@@ -20,6 +20,7 @@ echo; echo "== perf/nsys_rate"; build/perf/nsys_rate 1000000 build/bin/llmprof
 echo; echo "== perf/ncu_rate"; build/perf/ncu_rate 100
 echo; echo "== perf/model_analysis"; build/perf/model_analysis
 echo; echo "== perf/serving_rate"; build/perf/serving_rate
+echo; echo "== perf/plan_rate"; build/perf/plan_rate
 echo; echo "== perf/report_scale.py"; python3 perf/report_scale.py build/bin
 echo; echo "== perf/overhead.py"; python3 perf/overhead.py build/bin
 echo; echo "== perf/live_ingest.py"; python3 perf/live_ingest.py build/bin

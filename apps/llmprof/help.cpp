@@ -151,8 +151,7 @@ std::string overview_text() {
   std::string text =
       "llmprof profiles large language models on the hardware they run on.\n\n"
       "  llmprof demo                      profile the embedded model, show the report\n"
-      "  llmprof record python3 serve.py   profile a program\n"
-      "  llmprof report                    the latest run here: where its time went\n";
+      "  llmprof record python3 serve.py   profile a program, show where its time went\n";
   for (const VerbGroup& group : verb_groups()) {
     text += fmt::format("\n{}:\n", group.title);
     for (const Verb* verb : group.verbs) text += fmt::format("  {:<12}{}\n", verb->name, verb->summary);

@@ -9,7 +9,8 @@
 namespace llmprof::app {
 
 extern const Verb kDemo, kRecord, kControl, kReport, kQuery, kModel, kRoofline, kBench, kCheck, kDoctor, kDevices,
-    kCounters, kMonitor, kCompletion, kExport, kImport, kAdvise, kDiff, kPlot, kPredict, kView, kRanges, kTop, kWhatif;
+    kCounters, kMonitor, kCompletion, kExport, kImport, kAdvise, kDiff, kPlan, kPlot, kPredict, kView, kRanges, kTop,
+    kWhatif;
 
 namespace {
 
@@ -38,6 +39,7 @@ const std::vector<Group>& groups() {
       {"Model and hardware",
        {{&kModel, "--batch --prompt --context --dtype --device --tp --diff --sweep --list"},
         {&kPredict, "--serving --device --tables --workload --rate --prompt --new --tp --set --slo --measured"},
+        {&kPlan, "--slo --rate --device --price --dtype --tp --prompt --new --max-devices --full --json"},
         {&kWhatif, "--set --device --batch --prompt --context --json"},
         {&kDevices, "--all --measure --json"},
         {&kRoofline, "--device --quick --stored --plot"},

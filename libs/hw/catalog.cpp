@@ -183,6 +183,10 @@ Result<DeviceSpec> read_device(const Json& json, const Json& file, std::string_v
   if (spec.name.empty() || spec.vendor.empty() || spec.kind.empty() || spec.short_names.empty()) {
     return bad(where, "needs a name, a vendor, a kind and a short name");
   }
+  if (const auto server = json.find("server"); server != json.end()) {
+    if (!server->is_boolean()) return bad(where, "server is neither true nor false");
+    spec.server = server->get<bool>();
+  }
   const Json sources = file.value("sources", Json::object());
   if (!sources.is_object()) return bad(where_file, "sources is not an object");
   LLMPROF_TRY(read_figures(json, sources, where, spec));

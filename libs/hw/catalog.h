@@ -29,6 +29,7 @@ struct DeviceSpec {
   std::string name;  // "NVIDIA H100 SXM"
   std::string vendor, architecture;
   std::string kind;                         // "gpu", "npu", "cpu+gpu"
+  bool server = false;                      // made for servers, and software sees it as one device
   std::vector<std::string> short_names;     // for the command line: "h100-sxm"
   std::vector<std::string> reported_names;  // as drivers report it: "NVIDIA H100 80GB HBM3"
   std::vector<Figure> figures;              // units, memory, cache, bandwidth, clock, power, interconnect

@@ -4,7 +4,6 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "model/checkpoint/open_model.h"
 
 namespace llmprof::predict {
 namespace {
@@ -39,15 +38,6 @@ void take_setting(const Json& json, const char* key, std::vector<std::string>& i
   if (found->is_string()) into.push_back(fmt::format("{}={}", key, found->get<std::string>()));
 }
 
-// "meta-llama/Llama-3.1-8B" is also the built-in model of that name.
-Result<model::OpenedModel> open_named(const std::string& name) {
-  Result<model::OpenedModel> opened = model::open_model(name);
-  const std::size_t slash = name.rfind('/');
-  if (opened || slash == std::string::npos || base::is_file(name)) return opened;
-  Result<model::OpenedModel> built_in = model::open_model(name.substr(slash + 1));
-  return built_in ? std::move(built_in) : std::move(opened);
-}
-
 Result<hw::DeviceAndPeaks> device_of(const Deployment& deployment, bool measured) {
   Result<hw::DeviceAndPeaks> found = hw::resolve_device(deployment.device);
   if (!found && !measured) return found;
@@ -66,6 +56,14 @@ Result<hw::DeviceAndPeaks> device_of(const Deployment& deployment, bool measured
 std::string unless_auto(std::string type) { return type == "auto" ? "" : type; }
 
 }  // namespace
+
+Result<model::OpenedModel> open_named(const std::string& name) {
+  Result<model::OpenedModel> opened = model::open_model(name);
+  const std::size_t slash = name.rfind('/');
+  if (opened || slash == std::string::npos || base::is_file(name)) return opened;
+  Result<model::OpenedModel> built_in = model::open_model(name.substr(slash + 1));
+  return built_in ? std::move(built_in) : std::move(opened);
+}
 
 Result<Deployment> parse_deployment(std::string_view text, const std::string& where) {
   LLMPROF_LET(const Json json, base::parse_json(text, where));
@@ -136,18 +134,25 @@ Result<void> check_tables(const OperatorTables& tables, const ServingInput& inpu
 }  // namespace
 
 Result<ServingInput> serving_input(const Deployment& deployment, OperatorTables tables) {
+  LLMPROF_LET(const model::OpenedModel opened, open_named(deployment.model));
+  LLMPROF_LET(const hw::DeviceAndPeaks device, device_of(deployment, !tables.empty()));
+  return serving_input(deployment, opened, device, std::move(tables));
+}
+
+Result<ServingInput> serving_input(const Deployment& deployment, const model::OpenedModel& model,
+                                   const hw::DeviceAndPeaks& device, OperatorTables tables) {
   ServingInput out;
-  LLMPROF_LET(model::OpenedModel opened, open_named(deployment.model));
-  out.config = std::move(opened.config);
-  out.config_text = std::move(opened.config_text), out.origin = deployment.model;
+  out.config = model.config;
+  out.config_text = model.config_text, out.origin = deployment.model;
   LLMPROF_TRY(model::set_types(out.config, {.weights = deployment.dtype, .kv = deployment.kv_dtype}));
   out.parallel.tensor = deployment.tensor, out.parallel.expert = deployment.expert;
   out.replicas = deployment.replicas;
-  LLMPROF_LET(out.device, device_of(deployment, !tables.empty()));
+  out.device = device;
   LLMPROF_TRY(check_tables(tables, out, deployment.model));
   out.tables = std::move(tables);
-  const serving::EngineDevice device{static_cast<double>(out.device.device.memory_bytes), out.device.device.name, 0};
-  LLMPROF_LET(out.rules, serving::engine_rules(deployment.engine, device));
+  const serving::EngineDevice engine_device{static_cast<double>(out.device.device.memory_bytes), out.device.device.name,
+                                            0};
+  LLMPROF_LET(out.rules, serving::engine_rules(deployment.engine, engine_device));
   for (const std::string& setting : deployment.settings) LLMPROF_TRY(serving::set_rule(out.rules, setting));
   return out;
 }

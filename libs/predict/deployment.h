@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/checkpoint/open_model.h"
 #include "predict/forecast.h"
 
 namespace llmprof::predict {
@@ -32,5 +33,10 @@ Result<Deployment> find_deployment(const std::vector<std::string>& folders);
 // The input of a prediction but for its workload: opens the model, looks the device up, applies the settings. A device
 // that nobody knows is fine where there are tables of it.
 Result<ServingInput> serving_input(const Deployment& deployment, OperatorTables tables);
+// The same where model and device are at hand: for many devices and types of one model.
+Result<ServingInput> serving_input(const Deployment& deployment, const model::OpenedModel& model,
+                                   const hw::DeviceAndPeaks& device, OperatorTables tables);
+// The model of a deployment. "meta-llama/Llama-3.1-8B" is also the built-in model of that name.
+Result<model::OpenedModel> open_named(const std::string& name);
 
 }  // namespace llmprof::predict

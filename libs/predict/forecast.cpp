@@ -19,23 +19,6 @@ constexpr double kComposition = 0.02;
 // PyTorch four times. An assumption about engines, which only tables can replace.
 constexpr double kRoofMost = 1.0;
 constexpr double kAssumedLeast = 0.5, kAssumedMost = 1.0;
-constexpr double kBlocksUncertain = 0.05;  // of a count that follows from the engine's rule
-
-// Steps of another cost, as much shorter or longer as they may be.
-class Scaled final : public StepCost {
- public:
-  Scaled(StepCost& cost, double factor) : cost_(cost), factor_(factor) {}
-  StepTime of(const Batch& batch) override {
-    StepTime time = cost_.of(batch);
-    time.device_ns *= factor_;
-    time.host_ns *= factor_;
-    return time;
-  }
-
- private:
-  StepCost& cost_;
-  double factor_;
-};
 
 bool has_experts(const model::Config& config) {
   return std::ranges::any_of(config.kinds, [](const model::LayerKind& kind) { return kind.mlp.experts > 0; });
@@ -47,34 +30,6 @@ serving::SimulateOptions options_of(const ServingInput& input) {
   // Replicas of a mixture of experts exchange tokens in every layer: none is ahead of the others.
   options.lockstep = input.replicas > 1 && has_experts(input.config);
   return options;
-}
-
-Result<void> settle_blocks(const ServingInput& input, ServingForecast& out) {
-  EngineSizes sizes{.max_batched_tokens = out.rules.max_num_batched_tokens, .max_requests = out.rules.max_num_seqs};
-  if (sizes.max_batched_tokens == 0) sizes.max_batched_tokens = std::max<std::int64_t>(1, out.rules.max_model_len);
-  LLMPROF_LET(out.memory, memory_needs(input.config, input.parallel, sizes));
-  if (out.rules.num_gpu_blocks > 0) return {};
-  const auto device_bytes = static_cast<double>(input.device.device.memory_bytes);
-  if (device_bytes <= 0) {
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("the memory of {} is not known, so neither is the number of KV blocks", input.device.device.name),
-        "give it with --set num_gpu_blocks=N (vLLM logs \"GPU KV cache size\"), or --device-memory SIZE"};
-  }
-  LLMPROF_LET(out.rules.num_gpu_blocks,
-              serving::kv_blocks(out.rules, {.device_bytes = device_bytes,
-                                             .weight_bytes = out.memory.weights_bytes,
-                                             .activation_bytes = out.memory.activation_bytes + out.memory.outside_bytes,
-                                             .graph_bytes = out.memory.graph_bytes,
-                                             .kv_bytes_per_token = out.memory.kv_bytes_per_token}));
-  out.blocks_derived = true;
-  out.notes.push_back(fmt::format(
-      "{} KV blocks of {} tokens follow from the engine's rule ({} of {}, less weights {}, activations {} and "
-      "what libraries take); the engine's own count is better (--set num_gpu_blocks=N)",
-      out.rules.num_gpu_blocks, out.rules.block_size, base::human_percent(out.rules.gpu_memory_utilization),
-      base::human_bytes(device_bytes), base::human_bytes(out.memory.weights_bytes),
-      base::human_bytes(out.memory.activation_bytes)));
-  return {};
 }
 
 // Every figure that has an interval.
@@ -108,7 +63,7 @@ Result<void> add_interval(const ServingInput& input, TableStepCost& cost, Servin
       if (!out.blocks_derived && blocks > 1) continue;
       if (out.blocks_derived)
         rules.num_gpu_blocks = static_cast<std::int64_t>(static_cast<double>(rules.num_gpu_blocks) * blocks);
-      Scaled scaled(cost, factor);
+      ScaledCost scaled(cost, factor);
       LLMPROF_LET(const Simulation simulation, serving::simulate(rules, input.workload, scaled, options));
       widen(serving::metrics_of(simulation, input.slo, input.replicas, input.since), out);
     }
@@ -117,6 +72,34 @@ Result<void> add_interval(const ServingInput& input, TableStepCost& cost, Servin
 }
 
 }  // namespace
+
+Result<void> settle_blocks(const ServingInput& input, ServingForecast& out) {
+  EngineSizes sizes{.max_batched_tokens = out.rules.max_num_batched_tokens, .max_requests = out.rules.max_num_seqs};
+  if (sizes.max_batched_tokens == 0) sizes.max_batched_tokens = std::max<std::int64_t>(1, out.rules.max_model_len);
+  LLMPROF_LET(out.memory, memory_needs(input.config, input.parallel, sizes));
+  if (out.rules.num_gpu_blocks > 0) return {};
+  const auto device_bytes = static_cast<double>(input.device.device.memory_bytes);
+  if (device_bytes <= 0) {
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("the memory of {} is not known, so neither is the number of KV blocks", input.device.device.name),
+        "give it with --set num_gpu_blocks=N (vLLM logs \"GPU KV cache size\"), or --device-memory SIZE"};
+  }
+  LLMPROF_LET(out.rules.num_gpu_blocks,
+              serving::kv_blocks(out.rules, {.device_bytes = device_bytes,
+                                             .weight_bytes = out.memory.weights_bytes,
+                                             .activation_bytes = out.memory.activation_bytes + out.memory.outside_bytes,
+                                             .graph_bytes = out.memory.graph_bytes,
+                                             .kv_bytes_per_token = out.memory.kv_bytes_per_token}));
+  out.blocks_derived = true;
+  out.notes.push_back(fmt::format(
+      "{} KV blocks of {} tokens follow from the engine's rule ({} of {}, less weights {}, activations {} and "
+      "what libraries take); the engine's own count is better (--set num_gpu_blocks=N)",
+      out.rules.num_gpu_blocks, out.rules.block_size, base::human_percent(out.rules.gpu_memory_utilization),
+      base::human_bytes(device_bytes), base::human_bytes(out.memory.weights_bytes),
+      base::human_bytes(out.memory.activation_bytes)));
+  return {};
+}
 
 StepError step_error(const std::vector<OperatorError>& operators, const BasisTimes& stands_on) {
   double between = 0, beyond = 0, between_rows = 0, beyond_rows = 0;
@@ -135,7 +118,7 @@ StepError step_error(const std::vector<OperatorError>& operators, const BasisTim
   out.least = 1 - tables - assumed * kAssumedLeast;
   out.most = 1 + tables + roof * kRoofMost + assumed * kAssumedMost;
   out.why =
-      roof + assumed < 1 ? fmt::format("composing measured operators ±{}", base::human_percent(kComposition)) : "";
+      roof + assumed < 0.9995 ? fmt::format("composing measured operators ±{}", base::human_percent(kComposition)) : "";
   if (inside > 0) {
     out.why += fmt::format(", interpolation ±{} (left-out points were off by {} at the median)",
                            base::human_percent(inside), base::human_percent(between));

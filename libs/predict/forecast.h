@@ -56,6 +56,26 @@ struct ServingForecast {
 // The cost of steps of this model on this device.
 Result<std::unique_ptr<TableStepCost>> step_cost_of(const ServingInput& input);
 
+// Steps of another cost, all shorter or longer by a factor. `cost` must outlive it.
+class ScaledCost final : public StepCost {
+ public:
+  ScaledCost(StepCost& cost, double factor) : cost_(cost), factor_(factor) {}
+  StepTime of(const Batch& batch) override {
+    const StepTime time = cost_.of(batch);
+    return {time.device_ns * factor_, time.host_ns * factor_};
+  }
+
+ private:
+  StepCost& cost_;
+  double factor_;
+};
+
+// A count of KV blocks that follows from the engine's rule may be wrong by this share.
+inline constexpr double kBlocksUncertain = 0.05;
+// What a rank needs, and the KV blocks: as the rules of `out` say, else by the engine's rule. A model that does not fit
+// is an error; `out.memory` is there even then.
+Result<void> settle_blocks(const ServingInput& input, ServingForecast& out);
+
 // Errors: a model that does not fit (with what is missing), tables of another model or device, settings that exclude
 // each other.
 Result<ServingForecast> forecast_serving(const ServingInput& input);
