@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "given_names.h"
 #include "model_verb.h"
+#include "predict/measured/calibration.h"
 #include "predict/measured/store.h"
 #include "predict/tables/read_tables.h"
 #include "record/record.h"
@@ -169,6 +170,7 @@ Result<predict::Deployment> asked_deployment(const Arguments& arguments) {
 
 Result<predict::ServingInput> asked_input(const Arguments& arguments, const predict::Deployment& deployment) {
   const predict::TimesOf times = arguments.on("--eager") ? predict::TimesOf::kKernels : predict::TimesOf::kInGraph;
+  static const std::string kMeasuredHere = "operator times measured on this machine by llmprof bench --for";
   static const std::string kBestImplementation =
       "of the best implementation that was found of each operator, in as few kernels as it needs: a program whose "
       "operators are made of more kernels takes longer, whatever the interval says";
@@ -189,9 +191,14 @@ Result<predict::ServingInput> asked_input(const Arguments& arguments, const pred
                                  predict::kept_type(input.config, input.device.device, deployment.dtype)};
     if (Result<predict::OperatorTables> kept = predict::kept_tables(key, times)) {
       input.tables = std::move(*kept);
-      input.notes.push_back("operator times measured on this machine by llmprof bench --for");
+      input.notes.push_back(kMeasuredHere);
       input.notes.push_back(kBestImplementation);
     }
+  }
+  if (!input.tables.empty() && !arguments.on("--no-calibration")) {
+    const predict::TablesKey key{input.device.device, input.config, deployment.tensor,
+                                 predict::kept_type(input.config, input.device.device, deployment.dtype)};
+    if (const auto kept = predict::kept_calibration(key, input.tables, times)) predict::calibrate(input, *kept);
   }
   return input;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "predict/measured/calibration.h"
 
 namespace llmprof::predict {
 namespace {
@@ -39,14 +40,6 @@ class Scaled final : public StepCost {
 
 bool has_experts(const model::Config& config) {
   return std::ranges::any_of(config.kinds, [](const model::LayerKind& kind) { return kind.mlp.experts > 0; });
-}
-
-serving::SimulateOptions options_of(const ServingInput& input) {
-  serving::SimulateOptions options;
-  options.replicas = input.replicas;
-  // Replicas of a mixture of experts exchange tokens in every layer: none is ahead of the others.
-  options.lockstep = input.replicas > 1 && has_experts(input.config);
-  return options;
 }
 
 Result<void> settle_blocks(const ServingInput& input, ServingForecast& out) {
@@ -100,7 +93,7 @@ void widen(const serving::Metrics& by, ServingForecast& out) {
 // Longer steps may shorten a latency, and fewer blocks another: all ends are tried.
 Result<void> add_interval(const ServingInput& input, TableStepCost& cost, ServingForecast& out) {
   out.low = out.high = out.metrics;
-  serving::SimulateOptions options = options_of(input);
+  serving::SimulateOptions options = simulate_options(input);
   options.most_step_records = 0;
   for (const double factor : {out.error.least, out.error.most}) {
     for (const double blocks : {1 - kBlocksUncertain, 1 + kBlocksUncertain}) {
@@ -116,7 +109,28 @@ Result<void> add_interval(const ServingInput& input, TableStepCost& cost, Servin
   return {};
 }
 
+// Records of steps may be thinned out: each stands for as many as were left out.
+CalibratedLoad load_of(const Simulation& simulation) {
+  CalibratedLoad load{.steps = static_cast<double>(simulation.step_count)};
+  for (const serving::StepRecord& step : simulation.steps) {
+    load.device_ns += step.device_ns, load.host_ns += step.host_ns;
+    load.requests += step.chunks + step.decodes;
+  }
+  const auto stride = static_cast<double>(simulation.step_stride);
+  load.device_ns *= stride, load.host_ns *= stride, load.requests *= stride;
+  load.new_requests = static_cast<double>(simulation.requests.size());
+  return load;
+}
+
 }  // namespace
+
+serving::SimulateOptions simulate_options(const ServingInput& input) {
+  serving::SimulateOptions options;
+  options.replicas = input.replicas;
+  // Replicas of a mixture of experts exchange tokens in every layer: none is ahead of the others.
+  options.lockstep = input.replicas > 1 && has_experts(input.config);
+  return options;
+}
 
 StepError step_error(const std::vector<OperatorError>& operators, const BasisTimes& stands_on) {
   double between = 0, beyond = 0, between_rows = 0, beyond_rows = 0;
@@ -162,6 +176,7 @@ Result<std::unique_ptr<TableStepCost>> step_cost_of(const ServingInput& input) {
        .roof = roof_for(input.config, input.device.peaks, input.device.device.name, input.device.device.cache_bytes),
        .link = default_link(input.device.spec),
        .host = input.host,
+       .device_factor = input.device_factor,
        .attention = input.attention});
 }
 
@@ -172,11 +187,12 @@ Result<ServingForecast> forecast_serving(const ServingInput& input) {
   LLMPROF_TRY(settle_blocks(input, out));
   LLMPROF_TRY(serving::check_rules(out.rules));
   LLMPROF_LET(const std::unique_ptr<TableStepCost> cost, step_cost_of(input));
-  LLMPROF_LET(out.simulation, serving::simulate(out.rules, input.workload, *cost, options_of(input)));
+  LLMPROF_LET(out.simulation, serving::simulate(out.rules, input.workload, *cost, simulate_options(input)));
   out.metrics = serving::metrics_of(out.simulation, input.slo, input.replicas, input.since);
   out.stands_on = cost->stands_on();
   out.operator_errors = backtest_operators(*cost);
   out.error = step_error(out.operator_errors, out.stands_on);
+  if (input.calibration) widen(out.error, *input.calibration, load_of(out.simulation));
   LLMPROF_TRY(add_interval(input, *cost, out));
   out.notes.insert(out.notes.end(), cost->notes().begin(), cost->notes().end());
   for (std::size_t i = 1; i < out.simulation.rejected.size(); ++i) {
