@@ -120,6 +120,7 @@ Result<AskedSteps> from_run(const Arguments& arguments) {
   const analyze::Summary& summary = out.program->opened.page.summary;
   out.input.config = out.program->config, out.input.config_text = summary.model;
   out.input.origin = summary.model_origin, out.input.device = out.program->device;
+  if (out.input.config.name.empty()) out.input.config.name = "the program of " + out.program->opened.page.run;
   LLMPROF_LET(out.program_cost, program_cost(arguments, *out.program));
   const predict::TablesKey key{out.input.device.device, out.input.config, 1,
                                predict::kept_type(out.input.config, out.input.device.device, "")};

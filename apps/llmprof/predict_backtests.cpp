@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "base/errors.h"
+#include <algorithm>
+#include <filesystem>
+
 #include "base/file.h"
 #include "exporters/output_file.h"
 #include "predict/measured/store.h"
@@ -30,21 +32,28 @@ Result<std::vector<predict::MeasuredSteps>> steps_of(const Arguments& arguments,
   const auto refuse = [&](std::string why, std::string hint) {
     return Error{ErrorCode::kUsage, fmt::format("{}: {}", other.page.run, why), std::move(hint)};
   };
-  if (!other.run.info().prediction.empty()) return refuse("it is a prediction itself", "--measured wants recorded runs");
+  if (!other.run.info().prediction.empty())
+    return refuse("it is a prediction itself", "--measured wants recorded runs");
   if (summary.model.empty()) return refuse("its model is not known: " + summary.model_why, "--model NAME|PATH says it");
   LLMPROF_LET(const model::Config config, model::parse_config(summary.model, other.page.run));
   if (predict::shape_key(config) != predict::shape_key(program.config))
     return refuse(fmt::format("its model is not that of {}", program.opened.page.run), "");
   const std::string device = gpu_of(summary), own = gpu_of(program.opened.page.summary);
   if (device != own)
-    return refuse(fmt::format("it ran on {}, {} on {}", device.empty() ? "no GPU" : device, program.opened.page.run, own),
-                  "steps of another device say nothing about these kernels");
+    return refuse(
+        fmt::format("it ran on {}, {} on {}", device.empty() ? "no GPU" : device, program.opened.page.run, own),
+        "steps of another device say nothing about these kernels");
   LLMPROF_LET(std::vector<predict::MeasuredSteps> steps, predict::measured_steps(other.run));
   if (steps.empty()) {
     return refuse("it has no steady prefill or decode steps whose sizes are known",
                   "llmprof report RUN stages shows the stages that it has");
   }
   return steps;
+}
+
+bool same_run(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return std::filesystem::equivalent(trace::run_folder(a), trace::run_folder(b), ignored);
 }
 
 // All but meta.json compressed, as back-tests are built in.
@@ -54,7 +63,8 @@ Result<void> save(const std::string& folder, const std::map<std::string, std::st
   LLMPROF_TRY(exporters::make_folder(folder));
   for (const auto& [name, text] : files) {
     const std::string packed = name == "meta.json" ? "" : ".gz";
-    LLMPROF_LET(exporters::OutputFile file, exporters::OutputFile::create(fmt::format("{}/{}{}", folder, name, packed)));
+    LLMPROF_LET(exporters::OutputFile file,
+                exporters::OutputFile::create(fmt::format("{}/{}{}", folder, name, packed)));
     file.write(text);
     LLMPROF_TRY(file.finish());
   }
@@ -87,8 +97,14 @@ Result<std::string> measured_steps_page(const Arguments& arguments) {
   names.insert(names.end(), arguments.positionals.begin(), arguments.positionals.end());
   LLMPROF_LET(const RecordedProgram program, open_program(arguments, arguments.get("--from")));
   LLMPROF_LET(const predict::ProgramCost cost, program_cost(arguments, program));
+  std::vector<std::string> own = arguments.all("--kernels");
+  own.push_back(arguments.get("--from"));
   std::vector<predict::MeasuredSteps> measured;
   for (const std::string& name : names) {
+    if (std::ranges::any_of(own, [&](const std::string& one) { return same_run(one, name); })) {
+      return Error{ErrorCode::kUsage, fmt::format("{} is what the prediction is made of", name),
+                   "--measured wants other runs of the program: a run says nothing about itself"};
+    }
     LLMPROF_LET(const std::vector<predict::MeasuredSteps> more, steps_of(arguments, program, name));
     measured.insert(measured.end(), more.begin(), more.end());
   }

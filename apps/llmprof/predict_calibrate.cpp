@@ -74,7 +74,7 @@ predict::Batch batch_of(const Parts& parts, bool graph) {
   batch.padded_tokens = batch.tokens();
   // A prompt that nothing was computed of is new.
   if (p.lengths == p.tokens) batch.new_requests = p.requests;
-  batch.launch = !graph ? predict::Launch::kEager : p.requests > 0 ? predict::Launch::kPiecewise : predict::Launch::kGraph;
+  if (graph) batch.launch = p.requests > 0 ? predict::Launch::kPiecewise : predict::Launch::kGraph;
   return batch;
 }
 
@@ -134,7 +134,8 @@ Result<Subject> subject_of(const Arguments& arguments, const std::string& name) 
   const auto refuse = [&](std::string why, std::string hint) {
     return Error{ErrorCode::kUsage, fmt::format("{}: {}", opened.page.run, why), std::move(hint)};
   };
-  if (!opened.run.info().prediction.empty()) return refuse("it is a prediction itself", "--calibrate wants a recorded run");
+  if (!opened.run.info().prediction.empty())
+    return refuse("it is a prediction itself", "--calibrate wants a recorded run");
   if (summary.model.empty()) return refuse("its model is not known: " + summary.model_why, "--model NAME|PATH says it");
   if (summary.devices.empty()) return refuse("it names no device", "");
   if (summary.busy_devices > 1 && !arguments.given("--tp"))

@@ -200,7 +200,8 @@ Result<ServingForecast> forecast_serving(const ServingInput& input) {
     out.notes.push_back(fmt::format("{} requests were refused: {}", out.simulation.rejected[i],
                                     serving::reason_text(static_cast<serving::Rejection>(i))));
   }
-  if (input.host.per_step_ns == 0 && input.host.per_request_ns == 0)
+  const bool calibrated = input.calibration && input.calibration->per_step_ns.determined;
+  if (input.host.per_step_ns == 0 && input.host.per_request_ns == 0 && !calibrated)
     out.notes.emplace_back("time of the host is not known and counts as hidden: a busy or slow CPU makes steps longer");
   return out;
 }

@@ -171,7 +171,8 @@ Result<StepBacktest> backtest_program(const ProgramCost& cost, const model::Conf
   for (const MeasuredSteps& each : measured) {
     const StageSteps* stage = cost.implementation().stage(each.stage);
     if (stage == nullptr) {
-      out.notes.push_back(words_of(each) + ": the program's own run has no such stage");
+      out.notes.push_back(words_of(each) +
+                          ": the program's own run has no step of this stage with all of its kernels recorded");
     } else if (stage->graph != each.graph) {
       out.notes.push_back(fmt::format("{}: launched {}, in the program's own run {}", words_of(each),
                                       each.graph ? "as a graph" : "one by one",

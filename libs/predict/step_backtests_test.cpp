@@ -42,7 +42,8 @@ MeasuredSteps decode(std::int64_t batch, double ns) {
 }
 
 TEST(StepBacktest, PredictsStepsOfOtherRuns) {
-  const auto got = backtest_program(cost(), config(), "NVIDIA H200", {decode(1, 1500), decode(2, 2600), decode(2, 2000)});
+  const auto got =
+      backtest_program(cost(), config(), "NVIDIA H200", {decode(1, 1500), decode(2, 2600), decode(2, 2000)});
   ASSERT_TRUE(got) << got.error().message;
   ASSERT_EQ(got->checks.size(), 3u);
   // Measured kernels may be off by 4 and 3 %, the host by nothing.
@@ -65,7 +66,7 @@ TEST(StepBacktest, SaysWhatCannotBePredicted) {
   const auto got = backtest_program(cost(), config(), "NVIDIA H200", {decode(1, 1500), eager, prefill});
   ASSERT_TRUE(got);
   EXPECT_THAT(got->checks, SizeIs(1));
-  EXPECT_THAT(got->notes, ElementsAre(HasSubstr("launched one by one"), HasSubstr("no such stage")));
+  EXPECT_THAT(got->notes, ElementsAre(HasSubstr("launched one by one"), HasSubstr("no step of this stage")));
   const auto nothing = backtest_program(cost(), config(), "NVIDIA H200", {eager});
   ASSERT_FALSE(nothing);
   EXPECT_THAT(nothing.error().message, HasSubstr("launched one by one"));
@@ -99,7 +100,8 @@ TEST(StepBacktest, AFolderSaysTheSame) {
 }
 
 TEST(StepBacktest, SumsUpWhatIntervalsHeld) {
-  const auto got = backtest_program(cost(), config(), "NVIDIA H200", {decode(1, 1500), decode(2, 2600), decode(2, 2000)});
+  const auto got =
+      backtest_program(cost(), config(), "NVIDIA H200", {decode(1, 1500), decode(2, 2600), decode(2, 2000)});
   ASSERT_TRUE(got);
   const BacktestDocument document = document_of({}, {*got});
   ASSERT_THAT(document.steps, SizeIs(1));

@@ -37,6 +37,19 @@ std::string operators_text(const BacktestPage& page, const TableText& tables, co
   return out;
 }
 
+std::string steps_text(const BacktestPage& page, const TableText& tables, const Style& style) {
+  std::string out;
+  for (const predict::StepBacktest& each : page.steps) {
+    const predict::BacktestDocument one = predict::document_of({}, {each});
+    out += (out.empty() ? style.heading(tables.title(path_of("steps"))) : "\n") +
+           wrapped(fmt::format("{}, predicted from {}.", each.name, each.basis)) +
+           tables.rows(path_of("steps"), base::fields_json(one.steps)) + "\n" +
+           tables.rows(path_of("step_checks"), base::fields_json(one.step_checks));
+    for (const std::string& note : each.notes) out += wrapped("Not predicted: " + note + ".");
+  }
+  return out.empty() ? out : out + tables.notes(path_of("step_checks"));
+}
+
 }  // namespace
 
 std::string to_text(const BacktestPage& page, bool colour) {
@@ -48,12 +61,9 @@ std::string to_text(const BacktestPage& page, bool colour) {
     const std::string path = path_of(key);
     return rows.empty() ? "" : style.heading(tables.title(path)) + tables.rows(path, rows) + tables.notes(path);
   };
-  std::string out = servings_text(page, tables, style);
-  out += section("steps", base::fields_json(document.steps));
-  out += section("step_checks", base::fields_json(document.step_checks));
+  std::string out = servings_text(page, tables, style) + steps_text(page, tables, style);
   out += operators_text(page, tables, style);
   out += section("coverage", base::fields_json(document.coverage));
-  for (const std::string& note : document.notes) out += wrapped("Not predicted: " + note + ".");
   if (!page.saved.empty())
     out += wrapped(fmt::format("Written to {}: llmprof predict --backtest {}", page.saved, page.saved));
   return out.substr(out.starts_with('\n') ? 1 : 0);
@@ -71,8 +81,8 @@ std::string to_text(const CalibrationPage& page, bool colour) {
   const base::Json nothing;
   const TableText tables(nothing);
   std::string out = Style{colour}.heading(fmt::format("Calibrated by {}", d.run)).substr(1);
-  std::string of = fmt::format("{} on {}: what {} took, from the begin of one to that of the next, against the times of "
-                               "their operators ({}).",
+  std::string of = fmt::format("{} on {}: what {} took, from the begin of one to that of the next, against the "
+                               "times of their operators ({}).",
                                d.model, d.device, counted(d.steps, "steady step"), d.tables);
   if (d.left_out > 0)
     of += fmt::format(" Left out: {} far longer than the others, as when an engine waits for requests.",

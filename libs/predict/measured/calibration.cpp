@@ -155,7 +155,8 @@ double unexplained(const std::vector<Equation>& equations, std::size_t column, C
   others[column] = false, others[1] = true;
   Products products;
   double mean = 0;
-  for (const Equation& each : equations) mean += each.columns[column] * each.scale / static_cast<double>(equations.size());
+  const auto count = static_cast<double>(equations.size());
+  for (const Equation& each : equations) mean += each.columns[column] * each.scale / count;
   double variance = 0;
   for (Equation each : equations) {
     for (double& value : each.columns) value *= each.scale;
@@ -213,7 +214,8 @@ void leave_out_waits(std::vector<ObservedStep>& steps, Calibration& out) {
   out.left_out = static_cast<std::int64_t>(before - steps.size());
 }
 
-void set_intervals(const std::vector<Equation>& equations, const Chosen& chosen, const std::array<Term*, kTerms>& terms) {
+void set_intervals(const std::vector<Equation>& equations, const Chosen& chosen,
+                   const std::array<Term*, kTerms>& terms) {
   serving::Random random(1);  // the same answer every time
   std::array<std::vector<double>, kTerms> drawn;
   std::vector<Equation> sample(equations.size());

@@ -40,7 +40,9 @@ struct Calibration {
   std::string tables, tables_date;  // what it corrects: their folder, and when they were measured
   TimesOf times = TimesOf::kInGraph;  // which of their times
 
-  std::vector<const Term*> terms() const { return {&device_factor, &per_step_ns, &per_request_ns, &per_new_request_ns}; }
+  std::vector<const Term*> terms() const {
+    return {&device_factor, &per_step_ns, &per_request_ns, &per_new_request_ns};
+  }
 };
 
 inline constexpr std::int64_t kFewestCalibrationSteps = 20;

@@ -99,7 +99,8 @@ TEST(Calibration, WhatARunDoesNotTellStaysOut) {
   std::vector<ObservedStep> together;
   for (int i = 0; i < 40; ++i) {
     const double requests = 1 + i % 10;
-    together.push_back({.device_ns = 1e6 + requests * 1e5, .took_ns = 1.2e6 + requests * 1.3e5, .requests = 1 + i % 10});
+    together.push_back(
+        {.device_ns = 1e6 + requests * 1e5, .took_ns = 1.2e6 + requests * 1.3e5, .requests = 1 + i % 10});
   }
   const auto one = fit_calibration(together, false);
   ASSERT_TRUE(one);
@@ -118,7 +119,8 @@ TEST(Calibration, WhatARunDoesNotTellStaysOut) {
 
 // Faster than composed, with nothing on top: the host's terms are 0, not negative.
 TEST(Calibration, HostTermsAreNotNegative) {
-  const auto got = fit_calibration(observed({.factor = 0.8, .step_ns = -50e3, .request_ns = 0, .new_ns = 0}, 5, 200, 0.01), false);
+  const Truth fast{.factor = 0.8, .step_ns = -50e3, .request_ns = 0, .new_ns = 0};
+  const auto got = fit_calibration(observed(fast, 5, 200, 0.01), false);
   ASSERT_TRUE(got);
   EXPECT_EQ(got->per_step_ns.value, 0);
   EXPECT_GE(got->per_request_ns.low, 0);
@@ -127,8 +129,10 @@ TEST(Calibration, HostTermsAreNotNegative) {
 
 TEST(Calibration, WidensWhatItIsUsedFor) {
   Calibration calibration;
-  calibration.device_factor = {.name = "device_factor", .value = 1.1, .low = 1.045, .high = 1.21, .determined = true, .why = {}};
-  calibration.per_step_ns = {.name = "per_step_ns", .value = 100, .low = 50, .high = 200, .determined = true, .why = {}};
+  calibration.device_factor = {
+      .name = "device_factor", .value = 1.1, .low = 1.045, .high = 1.21, .determined = true, .why = {}};
+  calibration.per_step_ns = {
+      .name = "per_step_ns", .value = 100, .low = 50, .high = 200, .determined = true, .why = {}};
   StepError error{.least = 0.98, .most = 1.02, .why = "composing"};
   // Ten steps of 900 and 100 ns: the factor is 5 % less or 10 % more, the host 50 less or 100 more a step.
   widen(error, calibration, {.device_ns = 9000, .host_ns = 1000, .steps = 10, .requests = 20, .new_requests = 1});

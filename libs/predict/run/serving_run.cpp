@@ -47,13 +47,20 @@ std::string sentence_of(const ServingInput& input, const ServingForecast& foreca
                      host ? "; the host's on " + input.host.source : "; the host's is unknown and counts as 0");
 }
 
-std::string part_note(const PredictedRun& run, std::int64_t skipped, std::int64_t all, double duration_ns) {
+std::string part_words(const PredictedRun& run, std::int64_t skipped, std::int64_t all, double duration_ns) {
   const PredictedStep &first = run.steps.front(), &last = run.steps.back();
-  std::string note = fmt::format("steps {} to {} of {} are in the run, from {} to {} of {}", skipped + 1,
-                                 skipped + static_cast<std::int64_t>(run.steps.size()), all, base::human_ns(first.begin_ns), base::human_ns(last.begin_ns + last.device_ns),
-                                 base::human_ns(duration_ns));
-  note += "; all requests are in it, those before and behind these steps, too";
-  return note;
+  return fmt::format("steps {} to {} of {} are in the run, from {} to {} of {}; of the requests, all are", skipped + 1,
+                     skipped + static_cast<std::int64_t>(run.steps.size()), all, base::human_ns(first.begin_ns),
+                     base::human_ns(last.begin_ns + last.device_ns), base::human_ns(duration_ns));
+}
+
+// What the table of requests says, in short: a report shows steps.
+std::string latency_note(const serving::Metrics& m) {
+  const auto words = [](std::string_view what, const serving::Distribution& d) {
+    return fmt::format("{} mean {}, p99 {}", what, base::human_ns(d.mean), base::human_ns(d.p99));
+  };
+  return fmt::format("{} requests were served: {}; {}; {}", m.completed, words("TTFT", m.ttft_ns),
+                     words("TPOT", m.tpot_ns), words("E2E", m.e2e_ns));
 }
 
 // Executions of a step begin when the device does; what its ranks wait for each other is behind them.
@@ -103,13 +110,18 @@ Result<PredictedRun> serving_run(const ServingInput& input, const ServingForecas
   options.on_step = [&](const serving::LaunchedStep& step) { collector.take(step); };
   LLMPROF_TRY(serving::simulate(forecast.rules, input.workload, *cost, options));
   run.steps = std::move(collector.steps);
-  run.notes = forecast.notes;
+  run.notes = {latency_note(forecast.metrics)};
+  run.notes.insert(run.notes.end(), forecast.notes.begin(), forecast.notes.end());
   if (input.replicas > 1) {
     run.notes.push_back(
         fmt::format("steps are those of the first of {} replicas; requests are those of all", input.replicas));
   }
-  if (collector.seen() > static_cast<std::int64_t>(run.steps.size()) && !run.steps.empty())
-    run.notes.push_back(part_note(run, skip, collector.seen(), simulated.end_ns - simulated.begin_ns));
+  if (collector.seen() > static_cast<std::int64_t>(run.steps.size()) && !run.steps.empty()) {
+    const std::string part = part_words(run, skip, collector.seen(), simulated.end_ns - simulated.begin_ns);
+    run.notes.push_back(part);
+    run.begin_ns = run.steps.front().begin_ns;  // else shares of the time would count what is not there
+    run.stands_on += fmt::format(" Not all of it: {}.", part);
+  }
   return run;
 }
 
