@@ -89,6 +89,7 @@ void take_sizes(const predict::Implementation& implementation, predict::StepsInp
   }
   steps.batch = decode->batch;
   steps.context = decode->contexts / decode->batch;
+  steps.launch = decode->graph ? predict::Launch::kGraph : predict::Launch::kEager;
 }
 
 // What the device drew in the recorded steps, where that was measured.

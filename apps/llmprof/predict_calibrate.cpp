@@ -180,7 +180,7 @@ Result<std::string> calibrate_page(const Arguments& arguments) {
   calibration.run = std::string(base::base_name(subject.opened.page.run));
   calibration.times = times;
   calibration.date = now(), calibration.llmprof_version = std::string(base::version());
-  calibration.tables = input.tables.source.folder;
+  calibration.tables = predict::whole_path(input.tables.source.folder);
   calibration.tables_date = predict::tables_date(calibration.tables);
   report::CalibrationPage page{.document = predict::document_of(calibration, input)};
   page.document.unknown_steps = observed.unknown;

@@ -119,7 +119,7 @@ class Predict(Case):
         report = self.report("long")
         self.assertEqual(sum(stage["steps"] for stage in report["stages"]), 20_000)
         notes = " ".join(row["text"] for row in self.query("long", "SELECT text FROM note"))
-        self.assertIn(f"of {got['load']['steps']} are in the run", notes)
+        self.assertIn(f"of the {got['load']['steps']} steps those from", notes)
         self.assertEqual(self.query("long", "SELECT count(*) AS n FROM request")[0]["n"], 1500)
 
     # Two recordings of the same program: what the first says of the second, kept and said again.

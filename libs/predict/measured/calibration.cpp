@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 
 #include "base/file.h"
@@ -299,6 +300,12 @@ Result<Calibration> fit_calibration(std::vector<ObservedStep> steps, bool async)
   return out;
 }
 
+std::string whole_path(const std::string& folder) {
+  std::error_code ignored;
+  const std::filesystem::path path = std::filesystem::weakly_canonical(folder, ignored);
+  return folder.empty() || ignored ? folder : path.string();
+}
+
 std::string tables_date(const std::string& folder) {
   const auto text = base::read_file(folder + "/meta.json", 4 << 20);
   if (!text) return "";
@@ -351,7 +358,7 @@ std::optional<Calibration> kept_calibration(const TablesKey& key, const Operator
   out.steps = count("steps"), out.left_out = count("left_out");
   if (const auto at = json.find("async_scheduling"); at != json.end() && at->is_boolean()) out.async = at->get<bool>();
   out.times = text("times") == "time_us" ? TimesOf::kKernels : TimesOf::kInGraph;
-  const bool same = out.times == times && !out.tables.empty() && out.tables == tables.source.folder &&
+  const bool same = out.times == times && !out.tables.empty() && out.tables == whole_path(tables.source.folder) &&
                     out.tables_date == tables_date(out.tables);
   return same && out.device_factor.value > 0 ? std::optional(out) : std::nullopt;
 }

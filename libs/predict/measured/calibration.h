@@ -56,6 +56,8 @@ Result<Calibration> fit_calibration(std::vector<ObservedStep> steps, bool async)
 Result<std::string> keep_calibration(const TablesKey& key, const Calibration& calibration);
 // nullopt: there is none, or it corrects other tables than these.
 std::optional<Calibration> kept_calibration(const TablesKey& key, const OperatorTables& tables, TimesOf times);
+// A folder by its full name, as Calibration::tables has it.
+std::string whole_path(const std::string& folder);
 // When tables in a folder were measured, as their meta.json says; "" it does not.
 std::string tables_date(const std::string& folder);
 

@@ -152,7 +152,7 @@ TEST(Calibration, IsKeptBesideTheTablesThatItCorrects) {
   const TablesKey key{{.kind = "gpu", .name = "some GPU"}, config, 1, "float32"};
   auto made = fit_calibration(observed({}, 1, 60, 0.01), false);
   ASSERT_TRUE(made);
-  made->run = "served", made->date = "2026-11-18T20:00:00Z", made->tables = scratch / "tables";
+  made->run = "served", made->date = "2026-11-18T20:00:00Z", made->tables = whole_path(scratch / "tables");
   ASSERT_TRUE(base::make_directories(made->tables));
   ASSERT_TRUE(base::write_file(made->tables + "/meta.json", R"({"date": "2026-11-18"})"));
   made->tables_date = tables_date(made->tables);
