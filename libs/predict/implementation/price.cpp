@@ -131,27 +131,11 @@ constexpr std::string_view kWhy =
     "what kernels' times stand on (measured 4 %, between sizes 8 %, beyond them 20 %, unknown kernels twice), 3 % for "
     "what is in the caches, and the middle four fifths of the recorded host times";
 
-// What few steps say of the host's time may be off by a quarter (assumed: two recordings of the same prefill, bound by
-// its host, took 12 and 22 ms).
-constexpr std::int64_t kFewSteps = 5;
-constexpr double kFewOff = 0.25;
-constexpr std::string_view kFew = "; of fewer than 5 recorded steps, a quarter of them at least (assumed)";
-
 // The host's terms at one end of their intervals.
 HostTerms at_end(HostTerms host, bool low) {
-  for (Calibrated* term : {&host.launch_ns, &host.latency_ns, &host.around_ns}) {
-    if (term->known() && term->samples < kFewSteps) {
-      term->low = std::min(term->low, term->value * (1 - kFewOff));
-      term->high = std::max(term->high, term->value * (1 + kFewOff));
-    }
+  for (Calibrated* term : {&host.launch_ns, &host.latency_ns, &host.around_ns})
     term->value = low ? term->low : term->high;
-  }
   return host;
-}
-
-std::string why_of(const StageSteps& stage) {
-  const bool few = stage.host.around_ns.known() && stage.host.around_ns.samples < kFewSteps;
-  return std::string(kWhy) + std::string(few ? kFew : "");
 }
 
 }  // namespace
@@ -165,7 +149,7 @@ StepError program_error(const ProgramCost& cost, const StageSteps& stage, const 
     return total + (low ? -1 : 1) * std::min(off_ns, total * 0.5);
   };
   const double total = step.total_ns();
-  StepError error{.why = why_of(stage)};
+  StepError error{.why = std::string(kWhy)};
   if (total > 0) error.least = std::min(1.0, end(true) / total), error.most = std::max(1.0, end(false) / total);
   return error;
 }
@@ -183,7 +167,6 @@ StepError program_error(const ProgramCost& cost, const StepsInput& input) {
     const StepSize size = decode ? StepSize{input.batch, input.batch, input.batch * context}
                                  : StepSize{input.batch, input.batch * input.prompt, input.batch * input.prompt};
     const StepError off = program_error(cost, stage, size);
-    if (off.why.size() > error.why.size()) error.why = off.why;
     error.least = std::min(error.least, off.least), error.most = std::max(error.most, off.most);
   }
   return error;
