@@ -6,6 +6,7 @@
 
 #include "base/axis.h"
 #include "base/file.h"
+#include "base/human.h"
 #include "base/kernel_name.h"
 #include "base/strings.h"
 #include "base/suggest.h"
@@ -15,6 +16,9 @@
 #include "predict/implementation/price.h"
 #include "predict/implementation/probe.h"
 #include "predict/measured/store.h"
+#include "predict/run/serving_run.h"
+#include "predict_backtests.h"
+#include "predict_calibrate.h"
 #include "program_kernels.h"
 #include "record/record.h"
 #include "record/run/capture.h"
@@ -53,11 +57,18 @@ constexpr Option kOptions[] = {
      "steps: tokens of each sequence in the first decode step; else --prompt and one"},
     {"--steps", "", "", "N", "32", "steps: decode steps"},
     {"--eager", "", "", "", "", "steps: kernels launched one by one instead of as a CUDA graph"},
-    {"--output", "-o", "", "NAME", "", "steps: write the prediction as a run, which report, diff, query and plot read"},
+    {"--output", "-o", "", "NAME", "", "write the prediction as a run, which report, diff, query and plot read"},
     {"--force", "-f", "", "", "", "replace an existing run of that name"},
     {"--attention", "", "", "HOW", "joint", "mixed batches: joint (as measured together), separate"},
-    {"--measured", "", "", "FILE", "", "what a real engine did with this workload: errors of the prediction"},
+    {"--measured", "", "", "FILE|RUN", "",
+     "errors of the prediction: what a real engine did with this workload; with --from, another run of the program, "
+     "and further words are more of them"},
+    {"--save", "", "", "FOLDER", "",
+     "with --from and --measured: keep the steps as a back-test, which --backtest FOLDER runs again"},
     {"--backtest", "", "", "", "", "how wrong predictions have been; further words are folders of more back-tests"},
+    {"--calibrate", "", "", "RUN", "",
+     "correct device and host times by the steps of a recorded run, and keep that for predictions with these tables"},
+    {"--no-calibration", "", "", "", "", "predict without what --calibrate kept"},
     {"--full", "", "", "", "", "rules of the engine with their sources, and the course over time, too"},
     {"--json", "", "", "", "", "print everything as JSON (docs/format/json-predict.md)"},
 };
@@ -65,26 +76,6 @@ constexpr Positional kPositionals[] = {{"MODEL", false, true}};
 
 Error usage(std::string message, std::string hint = "") {
   return Error{ErrorCode::kUsage, std::move(message), std::move(hint)};
-}
-
-// What times of kernels there are for a program: recorded ones that were asked for, and those that bench --for kept.
-Result<predict::ProgramCost> program_cost(const Arguments& arguments, const RecordedProgram& program) {
-  predict::ProbedRows rows;
-  const std::vector<std::string> others = arguments.all("--kernels");
-  if (others.empty()) {
-    LLMPROF_LET(rows, predict::kept_probed(program.device.device));
-  }
-  for (const std::string& name : others) {
-    if (base::is_file(name)) {
-      LLMPROF_LET(predict::ProbedRows more, predict::read_probed(name));
-      predict::merge(rows, std::move(more));
-      continue;
-    }
-    LLMPROF_LET(const RecordedProgram other, open_program(arguments, name));
-    LLMPROF_LET(predict::ProbedRows more, predict::rows_of_run(other.opened.run));
-    predict::merge(rows, std::move(more));
-  }
-  return predict::ProgramCost::make(program.implementation, std::move(rows));
 }
 
 // Sizes of the recorded steps, where none are asked for.
@@ -100,6 +91,23 @@ void take_sizes(const predict::Implementation& implementation, predict::StepsInp
   }
   steps.batch = decode->batch;
   steps.context = decode->contexts / decode->batch;
+  steps.launch = decode->graph ? predict::Launch::kGraph : predict::Launch::kEager;
+}
+
+// What the device drew in the recorded steps, where that was measured.
+void take_power(const analyze::Summary& summary, predict::StepsInput& steps) {
+  for (const analyze::StageTelemetry& stage : summary.telemetry.stages) {
+    if (!stage.power_w || !stage.energy_j || !(*stage.power_w > 0) || !(*stage.energy_j > 0)) continue;
+    const double error = stage.energy_error_j.value_or(0) / *stage.energy_j;
+    constexpr double kTooCoarse = 0.25;  // a stage too short for its readings
+    if (error > kTooCoarse) continue;
+    const predict::Power power{.watts = *stage.power_w,
+                               .bound = false,
+                               .source = fmt::format("measured in the run's {} steps, to {}", stage.stage,
+                                                     base::human_percent(error))};
+    if (stage.stage == "prefill") steps.prefill_power = power;
+    if (stage.stage == "decode") steps.decode_power = power;
+  }
 }
 
 // Nothing is said of a stage that the run has no whole step of.
@@ -133,12 +141,14 @@ Result<AskedSteps> from_run(const Arguments& arguments) {
   const analyze::Summary& summary = out.program->opened.page.summary;
   out.input.config = out.program->config, out.input.config_text = summary.model;
   out.input.origin = summary.model_origin, out.input.device = out.program->device;
+  if (out.input.config.name.empty()) out.input.config.name = "the program of " + out.program->opened.page.run;
   LLMPROF_LET(out.program_cost, program_cost(arguments, *out.program));
   const predict::TablesKey key{out.input.device.device, out.input.config, 1,
                                predict::kept_type(out.input.config, out.input.device.device, "")};
   if (Result<predict::OperatorTables> kept = predict::kept_tables(key, predict::TimesOf::kInGraph))
     out.input.tables = std::move(*kept);
   take_sizes(out.program->implementation, out.steps);
+  take_power(summary, out.steps);
   out.input.notes.push_back(
       fmt::format("kernels and their order are those of {}; a program that changes them with its sizes "
                   "takes another time",
@@ -157,6 +167,33 @@ Result<AskedSteps> of_model(const Arguments& arguments) {
   LLMPROF_LET(out.input, asked_input(arguments, deployment));
   out.steps.types = {.weights = deployment.dtype, .kv = deployment.kv_dtype};
   return out;
+}
+
+// -o: the folder of the run; "" none was asked for.
+Result<std::string> written(const Arguments& arguments, const predict::PredictedRun& run) {
+  if (!arguments.given("--output")) return std::string();
+  const std::string folder = trace::run_folder(arguments.get("--output"));
+  LLMPROF_TRY(check_place(folder, arguments.on("--force")));
+  record::remove_run_folder(folder);
+  LLMPROF_TRY(predict::write_run(folder, run));
+  return folder;
+}
+
+Result<void> check_output(const Arguments& arguments) {
+  if (!arguments.given("--output")) return {};
+  LLMPROF_TRY(check_run_name(arguments.get("--output")));
+  return check_place(trace::run_folder(arguments.get("--output")), arguments.on("--force"));
+}
+
+predict::CalibratedLoad load_of(const predict::StepsInput& input, const predict::StepsPrediction& prediction) {
+  predict::CalibratedLoad load;
+  for (const predict::StageTimes& stage : prediction.stages) {
+    const auto steps = static_cast<double>(stage.steps), requests = steps * static_cast<double>(input.batch);
+    load.device_ns += steps * stage.device_ns, load.host_ns += steps * stage.host_ns;
+    load.steps += steps, load.requests += requests;
+    if (stage.stage == "prefill") load.new_requests += requests;
+  }
+  return load;
 }
 
 Result<std::string> steps_page(const Arguments& arguments) {
@@ -193,15 +230,11 @@ Result<std::string> steps_page(const Arguments& arguments) {
   LLMPROF_LET(predict::StepsPrediction prediction, predict::predict_steps(*cost, steps));
   prediction.notes.insert(prediction.notes.begin(), input.notes.begin(), input.notes.end());
   report::StepsPage page{.document = predict::document_of(steps, prediction, *cost)};
+  if (input.calibration) predict::widen(page.document.step_error, *input.calibration, load_of(steps, prediction));
   if (asked.program_cost) page.document.step_error = predict::program_error(*asked.program_cost, steps);
-  if (arguments.given("--output")) {
-    LLMPROF_TRY(check_run_name(arguments.get("--output")));
-    const std::string folder = trace::run_folder(arguments.get("--output"));
-    LLMPROF_TRY(check_place(folder, arguments.on("--force")));
-    record::remove_run_folder(folder);
-    LLMPROF_TRY(predict::write_run(folder, prediction.run));
-    page.document.run = folder;
-  }
+  LLMPROF_LET(const std::vector<predict::StepBacktest> known, predict::built_in_step_backtests());
+  page.document.backtest = predict::nearest_rows(steps, prediction, input.config, known);
+  LLMPROF_LET(page.document.run, written(arguments, prediction.run));
   return laid_out(page, arguments, "llmprof.predict");
 }
 
@@ -229,30 +262,27 @@ Result<std::string> serving_page(const Arguments& arguments) {
   }
   LLMPROF_LET(const predict::ServingForecast forecast, predict::forecast_serving(input));
   LLMPROF_LET(const std::vector<predict::ServingBacktest> known, predict::built_in_backtests(!input.tables.empty()));
-  const report::ServingPage page{.document = predict::document_of(input, forecast, measured ? &*measured : nullptr,
-                                                                  predict::nearest(known, deployment)),
-                                 .rules = forecast.rules,
-                                 .full = arguments.on("--full")};
+  report::ServingPage page{.document = predict::document_of(input, forecast, measured ? &*measured : nullptr,
+                                                            predict::nearest(known, deployment)),
+                           .rules = forecast.rules,
+                           .full = arguments.on("--full")};
+  if (arguments.given("--output")) {
+    LLMPROF_LET(predict::PredictedRun run, predict::serving_run(input, forecast));
+    run.command = {"llmprof", "predict", input.origin, "--serving", deployment.engine};
+    run.types = {.weights = deployment.dtype, .kv = deployment.kv_dtype};
+    LLMPROF_LET(page.document.run, written(arguments, run));
+  }
   return laid_out(page, arguments, "llmprof.predict_serving");
 }
 
-Result<std::string> backtest_page(const Arguments& arguments) {
-  report::BacktestPage page;
-  for (const bool with_tables : {true, false}) {
-    LLMPROF_LET(const std::vector<predict::ServingBacktest> known, predict::built_in_backtests(with_tables));
-    page.servings.insert(page.servings.end(), known.begin(), known.end());
-  }
-  for (const std::string& folder : arguments.positionals) {
-    LLMPROF_LET(predict::ServingBacktest more, predict::backtest_folder(folder));
-    page.servings.push_back(std::move(more));
-  }
-  return laid_out(page, arguments, "llmprof.predict_backtest");
-}
-
 Result<int> run(const Arguments& arguments) {
-  LLMPROF_LET(const std::string page, arguments.on("--backtest") ? backtest_page(arguments)
-                                      : is_serving(arguments)    ? serving_page(arguments)
-                                                                 : steps_page(arguments));
+  const bool program = arguments.given("--from");
+  LLMPROF_TRY(check_output(arguments));
+  LLMPROF_LET(const std::string page, arguments.given("--calibrate")                ? calibrate_page(arguments)
+                                      : arguments.on("--backtest")                    ? backtest_page(arguments)
+                                      : program && arguments.given("--measured") ? measured_steps_page(arguments)
+                                      : !program && is_serving(arguments) ? serving_page(arguments)
+                                                                          : steps_page(arguments));
   print(page);
   return 0;
 }

@@ -251,6 +251,25 @@ Result<RecordedProgram> open_program(const Arguments& arguments, const std::stri
   return RecordedProgram{std::move(opened), std::move(config), std::move(found), std::move(implementation)};
 }
 
+Result<predict::ProgramCost> program_cost(const Arguments& arguments, const RecordedProgram& program) {
+  predict::ProbedRows rows;
+  const std::vector<std::string> others = arguments.all("--kernels");
+  if (others.empty()) {
+    LLMPROF_LET(rows, predict::kept_probed(program.device.device));
+  }
+  for (const std::string& name : others) {
+    if (base::is_file(name)) {
+      LLMPROF_LET(predict::ProbedRows more, predict::read_probed(name));
+      predict::merge(rows, std::move(more));
+      continue;
+    }
+    LLMPROF_LET(const RecordedProgram other, open_program(arguments, name));
+    LLMPROF_LET(predict::ProbedRows more, predict::rows_of_run(other.opened.run));
+    predict::merge(rows, std::move(more));
+  }
+  return predict::ProgramCost::make(program.implementation, std::move(rows));
+}
+
 Result<int> measure_kernels(const Arguments& arguments) {
   LLMPROF_LET(const RecordedProgram program, open_program(arguments, arguments.get("--for")));
   if (!program.device.here) {

@@ -21,6 +21,9 @@ struct RecordedProgram {
 // missing.
 Result<RecordedProgram> open_program(const Arguments& arguments, const std::string& name);
 
+// The kernels of such a program with their times: of the runs that --kernels names, else those that bench --for kept.
+Result<predict::ProgramCost> program_cost(const Arguments& arguments, const RecordedProgram& program);
+
 // bench --for RUN: runs the prober of the program's framework and keeps what it prints.
 Result<int> measure_kernels(const Arguments& arguments);
 

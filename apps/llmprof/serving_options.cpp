@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "given_names.h"
 #include "model_verb.h"
+#include "predict/measured/calibration.h"
 #include "predict/measured/store.h"
 #include "predict/tables/read_tables.h"
 #include "record/record.h"
@@ -193,6 +194,11 @@ Result<predict::ServingInput> asked_input(const Arguments& arguments, const pred
       input.notes.push_back(kMeasuredHere);
       input.notes.push_back(kBestImplementation);
     }
+  }
+  if (!input.tables.empty() && !arguments.on("--no-calibration")) {
+    const predict::TablesKey key{input.device.device, input.config, deployment.tensor,
+                                 predict::kept_type(input.config, input.device.device, deployment.dtype)};
+    if (const auto kept = predict::kept_calibration(key, input.tables, times)) predict::calibrate(input, *kept);
   }
   return input;
 }

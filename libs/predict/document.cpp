@@ -145,15 +145,6 @@ std::vector<OperatorRow> operator_rows(const ServingBacktest& backtest) {
   return rows;
 }
 
-BacktestDocument document_of(const std::vector<ServingBacktest>& backtests) {
-  BacktestDocument out;
-  for (const ServingBacktest& each : backtests) {
-    out.servings.push_back(row_of(each));
-    for (OperatorRow& row : operator_rows(each)) out.operators.push_back(std::move(row));
-  }
-  return out;
-}
-
 ServingDocument document_of(const ServingInput& input, const ServingForecast& forecast, const ServingBacktest* measured,
                             const ServingBacktest* nearest) {
   const serving::EngineRules& rules = forecast.rules;

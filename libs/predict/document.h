@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "predict/backtests.h"
+#include "predict/measured/calibration.h"
 #include "predict/run/predict_steps.h"
+#include "predict/step_backtests.h"
 
 namespace llmprof::predict {
 
@@ -88,11 +90,43 @@ struct OperatorRow {
 };
 std::vector<OperatorRow> operator_rows(const ServingBacktest& backtest);
 
+// Steps of one stage of a step back-test, all its sizes together.
+struct StepBacktestRow {
+  std::string name, basis, stage;
+  std::int64_t sizes = 0, steps = 0;
+  double median_error = 0, worst_error = 0;  // the median of absolute values; the worst with its sign
+  std::int64_t covered = 0;
+};
+
+struct StepCheckRow {
+  std::string backtest, stage;
+  std::int64_t batch = 1;
+  double tokens = 1, context = 1;
+  std::string_view launch;
+  std::int64_t steps = 0;
+  double measured_ns = 0, measured_low_ns = 0, measured_high_ns = 0;
+  double predicted_ns = 0, low_ns = 0, high_ns = 0, error = 0;
+  bool inside = false;
+  std::string from;
+};
+
+// How often stated intervals held.
+struct CoverageRow {
+  std::string of;
+  std::int64_t stated = 0, covered = 0;
+  std::optional<double> share;
+};
+
 struct BacktestDocument {
   std::vector<BacktestRow> servings;
+  std::vector<StepBacktestRow> steps;
+  std::vector<StepCheckRow> step_checks;
   std::vector<OperatorRow> operators;
+  std::vector<CoverageRow> coverage;
+  std::vector<std::string> notes;  // what could not be predicted, and why
+  std::string saved;               // where it was written to
 };
-BacktestDocument document_of(const std::vector<ServingBacktest>& backtests);
+BacktestDocument document_of(const std::vector<ServingBacktest>& servings, const std::vector<StepBacktest>& steps);
 
 struct ServingDocument {
   std::string model, device, engine, workload;
@@ -109,11 +143,32 @@ struct ServingDocument {
   std::optional<std::int64_t> comparison_requests;
   std::optional<BacktestRow> backtest;
   std::vector<std::string> notes;
+  std::string run;  // that was written; "" none
 };
 
 // `measured`: this prediction against a real run; `nearest`: the back-test most like it. Both may be nullptr.
 ServingDocument document_of(const ServingInput& input, const ServingForecast& forecast, const ServingBacktest* measured,
                             const ServingBacktest* nearest);
+
+// ---- calibration
+
+struct TermRow {
+  std::string term;
+  double value = 0, low = 0, high = 0;
+  std::string shown, interval;  // with its unit
+  bool determined = false;
+  std::string why;
+};
+
+struct CalibrationDocument {
+  std::string run, device, model, tables;
+  std::int64_t steps = 0, left_out = 0, unknown_steps = 0;
+  double median_error = 0;
+  bool async = false;
+  std::vector<TermRow> terms;
+  std::string kept;
+};
+CalibrationDocument document_of(const Calibration& calibration, const ServingInput& input);
 
 // ---- steps
 
@@ -149,11 +204,21 @@ struct NeedsRow {
   bool fits = true;
 };
 
+// Of one stage.
 struct EnergyRow {
+  std::string stage;
   double watts = 0;
   bool bound = false;
   std::string source;
-  std::optional<double> prefill_j, decode_j_per_token;
+  double joules = 0, joules_per_token = 0;
+};
+
+// The measured step that is most like a predicted one, and the rest of its back-test.
+struct NearestStepRow {
+  std::string stage, name, basis;
+  StepCheckRow step;
+  std::int64_t sizes = 0, covered = 0;
+  double median_error = 0, worst_error = 0;
 };
 
 struct StepsDocument {
@@ -165,10 +230,14 @@ struct StepsDocument {
   std::vector<OpRow> operators;
   std::vector<VariantRow> variants;
   NeedsRow needs;
-  std::optional<EnergyRow> energy;
+  std::vector<EnergyRow> energy;
+  std::vector<NearestStepRow> backtest;  // a row per stage
   std::vector<std::string> notes;
   std::string run;
 };
 StepsDocument document_of(const StepsInput& input, const StepsPrediction& prediction, const TableStepCost& cost);
+// For each stage of a prediction, of all back-tests of steps.
+std::vector<NearestStepRow> nearest_rows(const StepsInput& input, const StepsPrediction& prediction,
+                                         const model::Config& config, const std::vector<StepBacktest>& known);
 
 }  // namespace llmprof::predict

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "predict/measured/calibration.h"
 
 namespace llmprof::predict {
 namespace {
@@ -22,14 +23,6 @@ constexpr double kAssumedLeast = 0.5, kAssumedMost = 1.0;
 
 bool has_experts(const model::Config& config) {
   return std::ranges::any_of(config.kinds, [](const model::LayerKind& kind) { return kind.mlp.experts > 0; });
-}
-
-serving::SimulateOptions options_of(const ServingInput& input) {
-  serving::SimulateOptions options;
-  options.replicas = input.replicas;
-  // Replicas of a mixture of experts exchange tokens in every layer: none is ahead of the others.
-  options.lockstep = input.replicas > 1 && has_experts(input.config);
-  return options;
 }
 
 // Every figure that has an interval.
@@ -55,7 +48,7 @@ void widen(const serving::Metrics& by, ServingForecast& out) {
 // Longer steps may shorten a latency, and fewer blocks another: all ends are tried.
 Result<void> add_interval(const ServingInput& input, TableStepCost& cost, ServingForecast& out) {
   out.low = out.high = out.metrics;
-  serving::SimulateOptions options = options_of(input);
+  serving::SimulateOptions options = simulate_options(input);
   options.most_step_records = 0;
   for (const double factor : {out.error.least, out.error.most}) {
     for (const double blocks : {1 - kBlocksUncertain, 1 + kBlocksUncertain}) {
@@ -69,6 +62,19 @@ Result<void> add_interval(const ServingInput& input, TableStepCost& cost, Servin
     }
   }
   return {};
+}
+
+// Records of steps may be thinned out: each stands for as many as were left out.
+CalibratedLoad load_of(const Simulation& simulation) {
+  CalibratedLoad load{.steps = static_cast<double>(simulation.step_count)};
+  for (const serving::StepRecord& step : simulation.steps) {
+    load.device_ns += step.device_ns, load.host_ns += step.host_ns;
+    load.requests += step.chunks + step.decodes;
+  }
+  const auto stride = static_cast<double>(simulation.step_stride);
+  load.device_ns *= stride, load.host_ns *= stride, load.requests *= stride;
+  load.new_requests = static_cast<double>(simulation.requests.size());
+  return load;
 }
 
 }  // namespace
@@ -99,6 +105,14 @@ Result<void> settle_blocks(const ServingInput& input, ServingForecast& out) {
       base::human_bytes(device_bytes), base::human_bytes(out.memory.weights_bytes),
       base::human_bytes(out.memory.activation_bytes)));
   return {};
+}
+
+serving::SimulateOptions simulate_options(const ServingInput& input) {
+  serving::SimulateOptions options;
+  options.replicas = input.replicas;
+  // Replicas of a mixture of experts exchange tokens in every layer: none is ahead of the others.
+  options.lockstep = input.replicas > 1 && has_experts(input.config);
+  return options;
 }
 
 StepError step_error(const std::vector<OperatorError>& operators, const BasisTimes& stands_on) {
@@ -145,6 +159,7 @@ Result<std::unique_ptr<TableStepCost>> step_cost_of(const ServingInput& input) {
        .roof = roof_for(input.config, input.device.peaks, input.device.device.name, input.device.device.cache_bytes),
        .link = default_link(input.device.spec),
        .host = input.host,
+       .device_factor = input.device_factor,
        .attention = input.attention});
 }
 
@@ -155,11 +170,12 @@ Result<ServingForecast> forecast_serving(const ServingInput& input) {
   LLMPROF_TRY(settle_blocks(input, out));
   LLMPROF_TRY(serving::check_rules(out.rules));
   LLMPROF_LET(const std::unique_ptr<TableStepCost> cost, step_cost_of(input));
-  LLMPROF_LET(out.simulation, serving::simulate(out.rules, input.workload, *cost, options_of(input)));
+  LLMPROF_LET(out.simulation, serving::simulate(out.rules, input.workload, *cost, simulate_options(input)));
   out.metrics = serving::metrics_of(out.simulation, input.slo, input.replicas, input.since);
   out.stands_on = cost->stands_on();
   out.operator_errors = backtest_operators(*cost);
   out.error = step_error(out.operator_errors, out.stands_on);
+  if (input.calibration) widen(out.error, *input.calibration, load_of(out.simulation));
   LLMPROF_TRY(add_interval(input, *cost, out));
   out.notes.insert(out.notes.end(), cost->notes().begin(), cost->notes().end());
   for (std::size_t i = 1; i < out.simulation.rejected.size(); ++i) {
@@ -167,7 +183,8 @@ Result<ServingForecast> forecast_serving(const ServingInput& input) {
     out.notes.push_back(fmt::format("{} requests were refused: {}", out.simulation.rejected[i],
                                     serving::reason_text(static_cast<serving::Rejection>(i))));
   }
-  if (input.host.per_step_ns == 0 && input.host.per_request_ns == 0)
+  const bool calibrated = input.calibration && input.calibration->per_step_ns.determined;
+  if (input.host.per_step_ns == 0 && input.host.per_request_ns == 0 && !calibrated)
     out.notes.emplace_back("time of the host is not known and counts as hidden: a busy or slow CPU makes steps longer");
   return out;
 }

@@ -16,6 +16,8 @@
 
 namespace llmprof::predict {
 
+struct Calibration;  // measured/calibration.h
+
 struct ServingInput {
   model::Config config;             // of the whole model
   std::string config_text, origin;  // its config.json, and where it is from
@@ -24,6 +26,8 @@ struct ServingInput {
   hw::DeviceAndPeaks device;  // without peaks where only tables know it
   OperatorTables tables;      // may be empty: the bare roof
   HostCosts host;
+  double device_factor = 1;                        // of all device times
+  std::shared_ptr<const Calibration> calibration;  // where host and device_factor are from, and how well known
   AttentionMode attention = AttentionMode::kJoint;
   serving::EngineRules rules;  // num_gpu_blocks 0: by the engine's rule
   serving::Workload workload;
@@ -52,6 +56,9 @@ struct ServingForecast {
   BasisTimes stands_on;
   std::vector<std::string> notes;
 };
+
+// How the replicas of this input run together.
+serving::SimulateOptions simulate_options(const ServingInput& input);
 
 // The cost of steps of this model on this device.
 Result<std::unique_ptr<TableStepCost>> step_cost_of(const ServingInput& input);

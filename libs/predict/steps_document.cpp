@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/human.h"
 #include "base/strings.h"
 #include "predict/document.h"
@@ -40,6 +42,23 @@ std::string name_of(const model::Config& config, const std::string& origin) {
                      origin.empty() ? "" : ", " + origin);
 }
 
+std::vector<EnergyRow> energy_rows(const StepsInput& input, const StepsPrediction& prediction) {
+  std::vector<EnergyRow> rows;
+  if (!prediction.energy) return rows;
+  const StepsEnergy& e = *prediction.energy;
+  const auto batch = static_cast<double>(input.batch);
+  if (e.prefill_j) {
+    const Power& p = *e.prefill_power;
+    rows.push_back({"prefill", p.watts, p.bound, p.source, *e.prefill_j,
+                    *e.prefill_j / (batch * static_cast<double>(std::max<std::int64_t>(1, input.prompt)))});
+  }
+  if (e.decode_j_per_token) {
+    const Power& p = *e.decode_power;
+    rows.push_back({"decode", p.watts, p.bound, p.source, *e.decode_j_per_token * batch, *e.decode_j_per_token});
+  }
+  return rows;
+}
+
 }  // namespace
 
 StepsDocument document_of(const StepsInput& input, const StepsPrediction& prediction, const TableStepCost& cost) {
@@ -63,10 +82,7 @@ StepsDocument document_of(const StepsInput& input, const StepsPrediction& predic
   const StepsMemory& memory = prediction.memory;
   out.needs = {memory.needs.weights_bytes, memory.kv_bytes, memory.needs.activation_bytes, memory.total_bytes,
                known(memory.device_bytes), memory.fits()};
-  if (prediction.energy) {
-    const StepsEnergy& e = *prediction.energy;
-    out.energy = {e.power.watts, e.power.bound, e.power.source, e.prefill_j, e.decode_j_per_token};
-  }
+  out.energy = energy_rows(input, prediction);
   out.notes = prediction.notes;
   return out;
 }

@@ -17,8 +17,7 @@ using base::Json;
 using predict::BacktestRow;
 using predict::ServingDocument;
 
-constexpr std::string_view kSteps = "llmprof.predict", kServing = "llmprof.predict_serving",
-                           kBacktest = "llmprof.predict_backtest";
+constexpr std::string_view kSteps = "llmprof.predict", kServing = "llmprof.predict_serving";
 
 std::string change(double fraction) { return fmt::format("{:+.1f} %", fraction * 100); }
 
@@ -79,6 +78,23 @@ std::string trust_lines(const ServingDocument& d) {
   return out;
 }
 
+std::string run_line(const std::string& run) {
+  return run.empty() ? wrapped("-o NAME writes it as a run: report, diff, query and plot read it.")
+                     : wrapped(fmt::format("Written to {}: llmprof report {}", run, run));
+}
+
+std::string nearest_line(const predict::NearestStepRow& each) {
+  const predict::StepCheckRow& s = each.step;
+  const std::string size = s.stage == "decode" ? fmt::format("context {:.0f}", s.context)
+                                               : fmt::format("prompts of {:.0f} tokens", s.tokens);
+  return wrapped(fmt::format(
+      "Nearest back-test of {} ({}, from {}; batch {}, {}, {}): measured {}, predicted {}, {}, {} its interval. All "
+      "{} of this stage: median error {}, worst {}, {} in their intervals.",
+      each.stage, each.name, each.basis, s.batch, size, s.launch, human_ns(s.measured_ns), human_ns(s.predicted_ns),
+      change(s.error), s.inside ? "inside" : "outside", counted(each.sizes, "size"), human_percent(each.median_error),
+      change(each.worst_error), each.covered));
+}
+
 }  // namespace
 
 std::string to_text(const ServingPage& page, bool colour) {
@@ -92,7 +108,7 @@ std::string to_text(const ServingPage& page, bool colour) {
     return rows.empty() ? "" : style.heading(tables.title(path)) + tables.rows(path, rows) + tables.notes(path);
   };
   std::string out = head(page, style) + section("latency") + "\n" + throughput_lines(d) + section("comparison") +
-                    style.heading("How far to trust it") + trust_lines(d);
+                    style.heading("How far to trust it") + trust_lines(d) + run_line(d.run);
   if (!page.full) return out + wrapped("--full: rules of the engine with their sources, and the course over time.");
   return out + section("steps") + section("rules");
 }
@@ -128,45 +144,22 @@ std::string to_text(const StepsPage& page, bool colour) {
       !m.device_bytes ? ""
       : m.fits        ? fmt::format(" of {}", base::human_bytes(*m.device_bytes))
                : fmt::format(", more than the {} of the device: it does not fit", base::human_bytes(*m.device_bytes))));
-  if (d.energy && d.energy->decode_j_per_token) {
-    out += wrapped(fmt::format("Energy: {}{} J per token ({}).", d.energy->bound ? "at most " : "",
-                               base::three_digits(*d.energy->decode_j_per_token), d.energy->source));
+  for (const predict::EnergyRow& e : d.energy) {
+    out += wrapped(fmt::format("Energy of {}: {}{} J per token, at {:.0f} W ({}).", e.stage, e.bound ? "at most " : "",
+                               base::three_digits(e.joules_per_token), e.watts, e.source));
   }
   out += section("stages") + section("operators") + section("variants") + style.heading("How far to trust it");
   out += wrapped(fmt::format("Intervals: steps {:.2f} to {:.2f} times as long as predicted: {}.", d.step_error.least,
                              d.step_error.most, d.step_error.why));
+  for (const predict::NearestStepRow& each : d.backtest) out += nearest_line(each);
+  if (d.backtest.empty()) {
+    out += wrapped("No back-test of steps is known: how wrong whole steps are was not measured. "
+                   "llmprof predict --backtest runs those of servings.");
+  }
   for (const std::string& note : d.notes) out += wrapped("- " + note + ".");
-  return out + (d.run.empty() ? wrapped("-o NAME writes it as a run: report, diff, query and plot read it.")
-                              : wrapped(fmt::format("Written to {}: llmprof report {}", d.run, d.run)));
+  return out + run_line(d.run);
 }
 
 void to_json(const StepsPage& page, Json& out) { out.update(described_fields(kSteps, page.document)); }
-
-std::string to_text(const BacktestPage& page, bool colour) {
-  const Style style{colour};
-  const Json nothing;
-  const TableText tables(nothing);
-  const std::string servings = fmt::format("{}.servings[]", kBacktest),
-                    operators = fmt::format("{}.operators[]", kBacktest);
-  std::string out = style.heading(tables.title(servings)).substr(1);
-  for (const predict::ServingBacktest& each : page.servings) {
-    const BacktestRow row = predict::row_of(each);
-    out +=
-        wrapped(fmt::format(
-            "{}, {}: {}, {} of {} statistics in the stated interval (steps {:.2f} to {:.2f} times as long).", row.name,
-            row.basis, counted(row.requests, "request"), row.covered, row.stated, each.error.least, each.error.most)) +
-        tables.rows(servings, Json::array({base::fields_json(row)}));
-  }
-  for (const predict::ServingBacktest& each : page.servings) {
-    if (each.operators.empty()) continue;
-    out += style.heading(tables.title(operators)) + wrapped(each.name) +
-           tables.rows(operators, base::fields_json(predict::operator_rows(each)));
-  }
-  return out;
-}
-
-void to_json(const BacktestPage& page, Json& out) {
-  out.update(described_fields(kBacktest, predict::document_of(page.servings)));
-}
 
 }  // namespace llmprof::report

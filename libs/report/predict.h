@@ -25,8 +25,16 @@ void to_json(const StepsPage& page, base::Json& out);
 
 struct BacktestPage {
   std::vector<predict::ServingBacktest> servings;
+  std::vector<predict::StepBacktest> steps;
+  std::string saved;  // where the steps were written to; "" nowhere
 };
 std::string to_text(const BacktestPage& page, bool colour);
 void to_json(const BacktestPage& page, base::Json& out);
+
+struct CalibrationPage {
+  predict::CalibrationDocument document;
+};
+std::string to_text(const CalibrationPage& page, bool colour);
+void to_json(const CalibrationPage& page, base::Json& out);
 
 }  // namespace llmprof::report

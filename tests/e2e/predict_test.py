@@ -4,10 +4,13 @@ import pathlib
 import shutil
 import unittest
 
-from harness import Case
+from harness import Case, WORKLOAD
 
 RUNS = pathlib.Path(__file__).resolve().parents[1] / "runs"
 BACKTEST = pathlib.Path(__file__).resolve().parents[2] / "libs/predict/backtests/vllm_0.19_rtx4090"
+
+
+RUNS = BACKTEST.parents[3] / "tests/runs"
 
 
 class Predict(Case):
@@ -110,6 +113,95 @@ class Predict(Case):
         self.assertIn("not on this machine", self.llmprof("bench", "--for", "decode", status=1).stderr)
         (self.folder / "rows.jsonl").write_text('{"row": "kernel", "kernel": "k"}\n')
         self.assertIn("line 1: 'op'", self.llmprof("predict", "--from", "decode", "--kernels", "rows.jsonl", status=2).stderr)
+
+    # The simulated serving is a run: requests add up to the latencies that were printed, steps to their number.
+    def test_a_serving_is_a_run(self):
+        words = ("llama-3.1-8b", "--device", "h100-sxm", "--serving", "vllm@0.19", "--rate", "10")
+        got = self.predict(*words, "--requests", "100", "-o", "served")
+        ttft, e2e, count, longest = self.query(
+            "served", "SELECT avg(first_token_ns - arrival_ns), avg(end_ns - arrival_ns), count(*), max(output_tokens) FROM request WHERE status = 'finished'")[0].values()
+        latency = {row["metric"]: row for row in got["latency"]}
+        self.assertAlmostEqual(ttft / latency["ttft"]["mean_ns"], 1, places=6)
+        self.assertAlmostEqual(e2e / latency["e2e"]["mean_ns"], 1, places=6)
+        self.assertEqual((count, longest), (100, 128))
+        report = self.report("served")
+        self.assertEqual(sum(stage["steps"] for stage in report["stages"]), got["load"]["steps"])
+        self.assertEqual({stage["name"] for stage in report["stages"]} - {"prefill", "decode", "mixed"}, set())
+        for part in ((), ("--full",)):
+            screen = " ".join(self.llmprof("report", "served", *part).stdout.split())
+            self.assertIn("Predicted, not measured", screen)
+            for untrue in ("exit status", "Recording cost", "Lost: nothing", "recorded on"):
+                self.assertNotIn(untrue, screen)
+        self.predict(*words[:-1], "20", "--requests", "100", "-o", "more")
+        self.assertIn("predicted, not measured", self.llmprof("diff", "served", "more").stdout.lower())
+        self.llmprof("report", "served", "--html", "served.html")
+        self.assertIn("exists", self.llmprof("predict", *words, "-o", "served", status=1).stderr)
+
+    def test_a_long_serving_is_a_run_of_bounded_size(self):
+        got = self.predict("llama-3.2-1b", "--device", "h100-sxm", "--serving", "vllm@0.19", "--rate", "10", "--requests", "1500", "-o", "long")
+        self.assertGreater(got["load"]["steps"], 20_000)
+        report = self.report("long")
+        self.assertEqual(sum(stage["steps"] for stage in report["stages"]), 20_000)
+        notes = " ".join(row["text"] for row in self.query("long", "SELECT text FROM note"))
+        self.assertIn(f"of the {got['load']['steps']} steps those from", notes)
+        self.assertEqual(self.query("long", "SELECT count(*) AS n FROM request")[0]["n"], 1500)
+
+    # Two recordings of the same program: what the first says of the second, kept and said again.
+    def test_steps_of_another_run(self):
+        for name in ("base_1", "base_2"):
+            shutil.copytree(RUNS / "diff" / name, self.folder / name)
+        words = ("--from", "base_1", "--kernels", "base_1", "--measured", "base_2")
+        got = self.predict(*words, "--save", "mine")
+        (row,) = got["step_checks"]
+        measured = [each["ns"] for each in self.query(
+            "base_2", "SELECT end_ns - begin_ns AS ns FROM step WHERE stage = 'prefill' AND NOT coalesce(warm_up, false)")]
+        self.assertIn(row["measured_ns"], measured)
+        self.assertAlmostEqual(row["error"], row["predicted_ns"] / row["measured_ns"] - 1)
+        self.assertEqual(row["inside"], row["low_ns"] <= row["measured_ns"] <= row["high_ns"])
+        self.assertEqual([(each["stated"], each["covered"]) for each in got["coverage"]], [(1, int(row["inside"]))])
+        self.assertLess(sum(path.stat().st_size for path in (self.folder / "mine").iterdir()), 100_000)
+        again = self.predict("--backtest", "mine")
+        self.assertAlmostEqual(again["step_checks"][-1]["predicted_ns"] / row["predicted_ns"], 1, places=4)
+        self.assertEqual(again["coverage"][-1]["stated"], sum(each["stated"] for each in again["coverage"][:-1]))
+        self.assertIn("says nothing about itself", self.refused("--from", "base_1", "--kernels", "base_1", "--measured", "./base_1"))
+        self.assertIn("mine exists", self.refused(*words, "--save", "mine"))
+        text = self.llmprof("predict", *words).stdout
+        self.assertIn("How often the stated intervals held", text)
+        self.assertIn("no step of this stage", " ".join(text.split()))  # decode: graphs, whose kernels were not recorded
+        (self.folder / "mine" / "measured_steps.jsonl.gz").unlink()
+        (self.folder / "mine" / "measured_steps.jsonl").write_text('{"stage": "decode"}')
+        self.assertIn("line 1", self.llmprof("predict", "--backtest", "mine", status=2).stderr)
+
+    # Tables whose times are all the same: what a step takes beyond them is the host's.
+    def test_calibration(self):
+        tables = self.folder / "tables"
+        tables.mkdir()
+        parts = ("embedding", "layernorm", "qkv_proj", "rotary_emb", "o_proj", "gate_up_proj", "act_fn", "down_proj", "final_layernorm")
+        (tables / "dense.csv").write_text("layer,tokens,time_us\n" + "".join(f"{part},{n},30\n" for part in parts for n in (1, 2, 64)))
+        (tables / "per_sequence.csv").write_text("layer,sequences,time_us\n" + "".join(f"{part},{n},30\n" for part in ("lm_head", "sampler") for n in (1, 2, 64)))
+        (tables / "attention.csv").write_text("prefill_chunk,kv_prefill,n_decode,kv_decode,time_us\n64,0,0,0,30\n16,0,0,0,30\n" +
+                                              "".join(f"0,0,{n},{kv},30\n" for n in (1, 2) for kv in (1, 128)))
+        self.write("tiny.json", json.dumps({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
+                                            "intermediate_size": 128, "vocab_size": 256, "tie_word_embeddings": False, "torch_dtype": "float32",
+                                            "max_position_embeddings": 256}))
+        self.record("ran", WORKLOAD, "infer", "--config", "tiny.json", "--batch", "2", "--prompt", "16", "--new", "60", "--threads", "1")
+        words = ("tiny.json", "--device", "cpu", "--tables", "tables", "--batch", "2", "--prompt", "16", "--steps", "40")
+        before = self.predict(*words)
+        got = self.predict("--calibrate", "ran", "--tables", "tables")
+        terms = {row["term"]: row for row in got["terms"]}
+        self.assertGreaterEqual(got["steps"], 40)
+        self.assertEqual([name for name, row in terms.items() if not row["determined"]], ["device_factor", "per_request_ns", "per_new_request_ns"])
+        self.assertIn("2 requests", terms["per_request_ns"]["why"])
+        took = self.query("ran", "SELECT median(n - b) AS ns FROM (SELECT begin_ns AS b, lead(begin_ns) OVER (ORDER BY begin_ns) AS n, stage FROM step) WHERE stage = 'decode'")[0]["ns"]
+        self.assertAlmostEqual(max(0, took - before["tpot_ns"]) / took, terms["per_step_ns"]["value"] / took, delta=0.25)
+        after = self.predict(*words)
+        self.assertAlmostEqual(after["tpot_ns"], before["tpot_ns"] + terms["per_step_ns"]["value"], delta=1)
+        self.assertTrue(any("calibrated by" in note and "ran" in note for note in after["notes"]), after["notes"])
+        self.assertIn("calibration", after["step_error"]["why"])
+        self.assertEqual(self.predict(*words, "--no-calibration")["tpot_ns"], before["tpot_ns"])
+        self.predict(*words, "-o", "predicted")
+        self.assertIn("a prediction itself", self.refused("--calibrate", "predicted"))
+        self.assertIn("is not determined", self.llmprof("predict", "--calibrate", "ran", "--tables", "tables").stdout)
 
     def test_goodput_and_text(self):
         text = self.llmprof("predict", "llama-3.1-8b", "--device", "h100-sxm", "--serving", "vllm", "--rate", "2", "--slo", "ttft=1us").stdout

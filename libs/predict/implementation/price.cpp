@@ -130,44 +130,46 @@ class ProgramPricer final : public StepPricer {
   std::vector<std::uint32_t> firsts_;
 };
 
-struct Off {
-  double least = 1, most = 1;
-};
+constexpr std::string_view kWhy =
+    "what kernels' times stand on (measured 4 %, between sizes 8 %, beyond them 20 %, unknown kernels twice), 3 % for "
+    "what is in the caches, and the middle four fifths of the recorded host times";
 
-Off off_of(const ProgramCost& cost, const StageSteps& stage, const StepSize& size) {
+// The host's terms at one end of their intervals.
+HostTerms at_end(HostTerms host, bool low) {
+  for (Calibrated* term : {&host.launch_ns, &host.latency_ns, &host.around_ns})
+    term->value = low ? term->low : term->high;
+  return host;
+}
+
+}  // namespace
+
+StepError program_error(const ProgramCost& cost, const StageSteps& stage, const StepSize& size) {
   const ProgramStep step = cost.step(stage, size);
   double off_ns = step.kernels_ns * kContextOff;
   for (const KernelTime& kernel : step.kernels) off_ns += kernel.ns * kOff[static_cast<std::size_t>(kernel.basis)];
   const auto end = [&](bool low) {
-    HostTerms host = stage.host;
-    for (Calibrated* term : {&host.launch_ns, &host.latency_ns, &host.around_ns})
-      term->value = low ? term->low : term->high;
-    const double total = cost.step(stage, size, host).total_ns();
+    const double total = cost.step(stage, size, at_end(stage.host, low)).total_ns();
     return total + (low ? -1 : 1) * std::min(off_ns, total * 0.5);
   };
   const double total = step.total_ns();
-  if (!(total > 0)) return {};
-  return {std::min(1.0, end(true) / total), std::max(1.0, end(false) / total)};
+  StepError error{.why = std::string(kWhy)};
+  if (total > 0) error.least = std::min(1.0, end(true) / total), error.most = std::max(1.0, end(false) / total);
+  return error;
 }
-
-}  // namespace
 
 std::unique_ptr<StepPricer> price_program(const ProgramCost& cost, const TableStepCost* best) {
   return std::make_unique<ProgramPricer>(cost, best);
 }
 
 StepError program_error(const ProgramCost& cost, const StepsInput& input) {
-  StepError error{.why =
-                      "what kernels' times stand on (measured 4 %, between sizes 8 %, beyond them 20 %, unknown "
-                      "kernels twice), 3 % for what is in "
-                      "the caches, and the middle four fifths of the recorded host times"};
+  StepError error{.why = std::string(kWhy)};
   for (const StageSteps& stage : cost.implementation().stages) {
     const bool decode = stage.stage == "decode";
     if (!decode && (stage.stage != "prefill" || input.prompt == 0)) continue;
     const std::int64_t context = input.context > 0 ? input.context : input.prompt + 1;
     const StepSize size = decode ? StepSize{input.batch, input.batch, input.batch * context}
                                  : StepSize{input.batch, input.batch * input.prompt, input.batch * input.prompt};
-    const Off off = off_of(cost, stage, size);
+    const StepError off = program_error(cost, stage, size);
     error.least = std::min(error.least, off.least), error.most = std::max(error.most, off.most);
   }
   return error;

@@ -16,4 +16,7 @@ std::unique_ptr<StepPricer> price_program(const ProgramCost& cost, const TableSt
 // the host's terms.
 StepError program_error(const ProgramCost& cost, const StepsInput& input);
 
+// The same of one step of a stage of the cost's implementation.
+StepError program_error(const ProgramCost& cost, const StageSteps& stage, const StepSize& size);
+
 }  // namespace llmprof::predict

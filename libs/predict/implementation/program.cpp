@@ -251,6 +251,27 @@ ProgramStep ProgramCost::step(const StageSteps& stage, const StepSize& size, con
   return step;
 }
 
+ProbedRows ProgramCost::used_rows() const {
+  if (!unknown().empty()) return rows_;  // these take the time of any kernel
+  std::set<std::string> templates, calls;
+  std::set<std::pair<double, double>> weights;
+  for (const StageSteps& stage : implementation_.stages) {
+    for (const StepKernel& kernel : stage.kernels) {
+      templates.insert(template_of(comparable_name(kernel.name)));
+      if (kernel.product) weights.emplace(kernel.product->n, kernel.product->k);
+    }
+  }
+  const auto asked = [&](const ProbedKernel& k) { return templates.contains(template_of(comparable_name(k.kernel))); };
+  for (const ProbedKernel& k : rows_.kernels) {
+    if (asked(k)) calls.insert(k.op);
+  }
+  ProbedRows out = rows_;
+  std::erase_if(out.kernels, [&](const ProbedKernel& k) { return !asked(k) && !calls.contains(k.op); });
+  std::erase_if(out.products, [&](const ProbedProduct& p) { return !weights.contains({p.n, p.k}); });
+  std::erase_if(out.attention, [&](const ProbedAttention& a) { return implementation_.stage(a.stage) == nullptr; });
+  return out;
+}
+
 std::vector<std::string> ProgramCost::unknown() const {
   std::vector<std::string> names;
   for (std::size_t s = 0; s < sources_.size(); ++s) {

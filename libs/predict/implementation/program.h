@@ -52,6 +52,9 @@ class ProgramCost {
   ProgramStep step(const StageSteps& stage, const StepSize& size, const HostTerms& host) const;
   ProgramStep step(const StageSteps& stage, const StepSize& size) const { return step(stage, size, stage.host); }
 
+  // Of rows(), those that the times of this implementation come from: they say the same of every step.
+  ProbedRows used_rows() const;
+
   // Kernels of which no time was measured, the most time first: their names.
   std::vector<std::string> unknown() const;
 

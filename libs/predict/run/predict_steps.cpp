@@ -189,13 +189,18 @@ Result<StepsMemory> memory_of(const TableStepCost& cost, const StepsInput& input
   return memory;
 }
 
-StepsEnergy energy_of(const StepsPrediction& prediction, const StepsInput& input) {
-  StepsEnergy energy{.prefill_j = {}, .decode_j_per_token = {}, .power = *input.power};
-  const double watts =
-      input.power->watts * static_cast<double>(std::max<std::int64_t>(1, prediction.run.parallel.ranks()));
-  if (prediction.ttft_ns) energy.prefill_j = watts * *prediction.ttft_ns * 1e-9;
-  if (prediction.tpot_ns)
-    energy.decode_j_per_token = watts * *prediction.tpot_ns * 1e-9 / static_cast<double>(input.batch);
+std::optional<StepsEnergy> energy_of(const StepsPrediction& prediction, const StepsInput& input) {
+  StepsEnergy energy;
+  energy.prefill_power = input.prefill_power ? input.prefill_power : input.power;
+  energy.decode_power = input.decode_power ? input.decode_power : input.power;
+  if (!energy.prefill_power && !energy.decode_power) return std::nullopt;
+  const auto ranks = static_cast<double>(std::max<std::int64_t>(1, prediction.run.parallel.ranks()));
+  if (prediction.ttft_ns && energy.prefill_power)
+    energy.prefill_j = energy.prefill_power->watts * ranks * *prediction.ttft_ns * 1e-9;
+  if (prediction.tpot_ns && energy.decode_power) {
+    energy.decode_j_per_token =
+        energy.decode_power->watts * ranks * *prediction.tpot_ns * 1e-9 / static_cast<double>(input.batch);
+  }
   return energy;
 }
 
@@ -266,7 +271,7 @@ Result<StepsPrediction> predict_steps(const TableStepCost& cost, const StepsInpu
   run.config_text = input.config_text, run.model_origin = input.model_origin, run.types = input.types;
   run.parallel = made.parallel;
   run.device = input.device, run.peaks = input.peaks;
-  if (input.power) out.energy = energy_of(out, input);
+  out.energy = energy_of(out, input);
   add_notes(cost, input, out);
   run.stands_on = input.program != nullptr ? input.program->source() : sentence(cost, out);
   run.notes = out.notes;

@@ -44,6 +44,7 @@ struct StepsInput {
   Launch launch = Launch::kGraph;       // of decode steps; prompts are launched one by one
   bool host_hidden = false;             // the engine prepares the next step while the device works
   std::optional<Power> power;           // none: energy is not told
+  std::optional<Power> prefill_power, decode_power;  // measured in such steps; none: `power`
   const StepPricer* program = nullptr;  // how a program computes it; nullptr: the best implementation
 
   // For the run.
@@ -80,7 +81,8 @@ struct StepsMemory {
 struct StepsEnergy {
   std::optional<double> prefill_j;  // of the whole batch
   std::optional<double> decode_j_per_token;
-  Power power;  // what it was computed with; a bound makes these bounds, too
+  // What they were computed with; bounds make these bounds, too.
+  std::optional<Power> prefill_power, decode_power;
 };
 
 struct StepsPrediction {

@@ -56,6 +56,7 @@ struct PredictedRun {
   std::string stands_on;           // one sentence, the first thing that a report says
   std::vector<std::string> notes;  // what was assumed and left out
 
+  double begin_ns = 0;  // what was before is not in it: its process begins here
   std::vector<Place> places;
   std::vector<PredictedStep> steps;  // by time
   std::vector<PredictedRequest> requests;

@@ -165,6 +165,13 @@ TEST(PredictSteps, HostTimeStandsBetweenSteps) {
   const StepsPrediction hidden = predict(*cost, steps);
   EXPECT_NEAR(*hidden.tpot_ns, 24e6, 1);
   EXPECT_NEAR(*hidden.energy->decode_j_per_token, 100 * 24e-3 / 2, 1e-9);
+  // What was measured of a stage counts there, the limit elsewhere.
+  steps.prefill_power = Power{.watts = 300, .bound = false, .source = "measured"};
+  const StepsPrediction measured = predict(*cost, steps);
+  EXPECT_NEAR(*measured.energy->prefill_j, 300 * *measured.ttft_ns * 1e-9, 1e-9);
+  EXPECT_FALSE(measured.energy->prefill_power->bound);
+  EXPECT_NEAR(*measured.energy->decode_j_per_token, 100 * 24e-3 / 2, 1e-9);
+  EXPECT_TRUE(measured.energy->decode_power->bound);
 }
 
 TEST(PredictSteps, VariantsSayWhatTheyAre) {

@@ -99,8 +99,10 @@ class Writer {
 
   // The process that would do it; what only a real one has stays unknown.
   void process() {
-    writer_.add(trace::ProcessRow{.id = kProcess, .executable = name("a predicted process"), .begin_ns = 0});
-    writer_.add(trace::ThreadRow{.id = kThread, .process_id = kProcess, .name = name("predicted"), .begin_ns = 0});
+    const std::int64_t begin_ns = whole_ns(run_.begin_ns);
+    writer_.add(trace::ProcessRow{.id = kProcess, .executable = name("a predicted process"), .begin_ns = begin_ns});
+    writer_.add(
+        trace::ThreadRow{.id = kThread, .process_id = kProcess, .name = name("predicted"), .begin_ns = begin_ns});
   }
 
   trace::RangeRow range(std::int64_t begin_ns, std::int64_t end_ns, trace::Name text) {

@@ -201,6 +201,7 @@ class Simulator {
 
   void count_step(const Rank& rank, const Step& step, double begin_ns, const StepTime& time) {
     const Batch& batch = step.batch;
+    if (options_.on_step) options_.on_step({rank.number, begin_ns, time.device_ns, batch});
     out_.graph_steps += batch.launch == Launch::kGraph ? 1 : 0;
     out_.piecewise_steps += batch.launch == Launch::kPiecewise ? 1 : 0;
     out_.eager_steps += batch.launch == Launch::kEager ? 1 : 0;

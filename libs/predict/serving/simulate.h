@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/result.h"
@@ -26,6 +27,13 @@ enum class Routing : std::uint8_t {
   kLeastLoaded,  // as vLLM's data parallel router: 4 x waiting + running requests, the first of the lowest
 };
 
+// A step as it is launched; the batch lives as long as the call.
+struct LaunchedStep {
+  std::int32_t replica = 0;
+  double begin_ns = 0, device_ns = 0;  // of the device's work
+  const Batch& batch;
+};
+
 struct SimulateOptions {
   std::int64_t replicas = 1;
   Routing routing = Routing::kLeastLoaded;
@@ -35,6 +43,7 @@ struct SimulateOptions {
   std::int64_t most_steps = 500'000'000;  // beyond this the simulation is an error
   std::size_t most_step_records = std::size_t{1}
                                   << 20;  // beyond this every second is dropped, again and again; 0: none
+  std::function<void(const LaunchedStep&)> on_step;  // sees every step, in the order in which they are launched
 };
 
 // Times of a request; NaN where it was not reached (a rejected request).

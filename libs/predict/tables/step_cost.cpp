@@ -193,6 +193,7 @@ StepTime TableStepCost::of(const Batch& batch) {
     times += one;
   }
   times.add({launch_gaps_ns(batch, times.total()), Basis::kAssumed}, 1);
+  for (double& ns : times.ns) ns *= input_.device_factor;
   stands_on_ += times;
   const HostCosts& host = input_.host;
   return {times.total(), host.per_step_ns + host.per_request_ns * static_cast<double>(batch.requests()) +
@@ -228,6 +229,7 @@ std::vector<OpTime> TableStepCost::explain(const Batch& batch) const {
   if (gaps_ns > 0)
     rows.push_back(
         {.op = "launch gaps", .calls = 1, .ns = gaps_ns, .basis = Basis::kAssumed, .source = input_.launch.source});
+  for (OpTime& row : rows) row.ns *= input_.device_factor;
   return rows;
 }
 

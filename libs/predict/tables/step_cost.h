@@ -57,6 +57,7 @@ struct StepCostInput {
   DeviceRoof roof;
   LinkCosts link;
   HostCosts host;
+  double device_factor = 1;  // of every device time: what recorded steps took by what their operators take
   LaunchCosts launch;
   AttentionMode attention = AttentionMode::kJoint;
   bool skew = false;  // see SkewFit
