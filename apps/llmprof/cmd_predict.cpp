@@ -44,7 +44,9 @@ constexpr Option kOptions[] = {
     {"--tp", "", "", "N", "", "tensor parallel"},
     {"--ep", "", "", "N", "", "expert parallel: ranks that share the experts"},
     {"--dp", "", "", "N", "", "data parallel: replicas of the model"},
-    {"--set", "", "", "KEY=VALUE", "", "a setting of the engine, by vLLM's name: max_num_seqs=64; may be repeated",
+    {"--set", "", "", "KEY=VALUE", "",
+     "a setting of the engine, by vLLM's name: max_num_seqs=64, or a change to the model, as for llmprof whatif: "
+     "kv_heads=4; may be repeated",
      true},
     {"--batch", "", "", "N", "1", "steps, without --serving: sequences together"},
     {"--context", "", "", "TOKENS", "",

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct ServingInput {
   std::int64_t replicas = 1;
   hw::DeviceAndPeaks device;  // without peaks where only tables know it
   OperatorTables tables;      // may be empty: the bare roof
+  std::optional<model::Config> unchanged;  // the model before Deployment::changes; nullopt: there are none
+  OperatorTables other_tables;  // of a changed model, if its operators follow their floors in the other way: intervals
   HostCosts host;
   AttentionMode attention = AttentionMode::kJoint;
   serving::EngineRules rules;  // num_gpu_blocks 0: by the engine's rule

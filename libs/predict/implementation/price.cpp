@@ -127,11 +127,9 @@ class ProgramPricer final : public StepPricer {
   std::vector<std::uint32_t> firsts_;
 };
 
-struct Off {
-  double least = 1, most = 1;
-};
+}  // namespace
 
-Off off_of(const ProgramCost& cost, const StageSteps& stage, const StepSize& size) {
+StepError stage_error(const ProgramCost& cost, const StageSteps& stage, const StepSize& size) {
   const ProgramStep step = cost.step(stage, size);
   double off_ns = step.kernels_ns * kContextOff;
   for (const KernelTime& kernel : step.kernels) off_ns += kernel.ns * kOff[static_cast<std::size_t>(kernel.basis)];
@@ -144,10 +142,8 @@ Off off_of(const ProgramCost& cost, const StageSteps& stage, const StepSize& siz
   };
   const double total = step.total_ns();
   if (!(total > 0)) return {};
-  return {std::min(1.0, end(true) / total), std::max(1.0, end(false) / total)};
+  return {.least = std::min(1.0, end(true) / total), .most = std::max(1.0, end(false) / total), .why = ""};
 }
-
-}  // namespace
 
 std::unique_ptr<StepPricer> price_program(const ProgramCost& cost, const TableStepCost* best) {
   return std::make_unique<ProgramPricer>(cost, best);
@@ -164,7 +160,7 @@ StepError program_error(const ProgramCost& cost, const StepsInput& input) {
     const std::int64_t context = input.context > 0 ? input.context : input.prompt + 1;
     const StepSize size = decode ? StepSize{input.batch, input.batch, input.batch * context}
                                  : StepSize{input.batch, input.batch * input.prompt, input.batch * input.prompt};
-    const Off off = off_of(cost, stage, size);
+    const StepError off = stage_error(cost, stage, size);
     error.least = std::min(error.least, off.least), error.most = std::max(error.most, off.most);
   }
   return error;

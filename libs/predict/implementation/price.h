@@ -15,5 +15,7 @@ std::unique_ptr<StepPricer> price_program(const ProgramCost& cost, const TableSt
 // How much shorter and longer a step may be than predicted: by what its kernels' times stand on, and by the spread of
 // the host's terms.
 StepError program_error(const ProgramCost& cost, const StepsInput& input);
+// Of one step; without `why`.
+StepError stage_error(const ProgramCost& cost, const StageSteps& stage, const StepSize& size);
 
 }  // namespace llmprof::predict
