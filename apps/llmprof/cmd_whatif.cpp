@@ -30,12 +30,13 @@ namespace design = analyze::design;
 constexpr Option kOptions[] = {
     {"--set", "", "", "KEY=VALUE", "",
      "a change: dtype, kv_dtype, activation_dtype, arithmetic, heads, kv_heads, layers, intermediate, vocab, "
-     "experts_per_token, window, batch, prompt, context, tp, pp, ep, device, or a setting of the engine by vLLM's name; "
+     "experts_per_token, window, batch, prompt, context, tp, pp, ep, device, or a setting of the engine by vLLM's "
+     "name; "
      "may be repeated",
      true},
-    {"--sweep", "", "", "AXES", "",
-     "over one or two of these: batch=1..256, or 'kv_heads=1,2,4,8 context=1k..64k:x2'"},
-    {"--draw", "", "", "WHAT", "", "of a sweep: ttft, tpot, tokens_per_s or memory; else what the setting changes most"},
+    {"--sweep", "", "", "AXES", "", "over one or two of these: batch=1..256, or 'kv_heads=1,2,4,8 context=1k..64k:x2'"},
+    {"--draw", "", "", "WHAT", "",
+     "of a sweep: ttft, tpot, tokens_per_s or memory; else what the setting changes most"},
     {"--output", "-o", "", "FILE", "", "the sweep as FILE.svg or FILE.png"},
     {"--serving", "", "", "ENGINE", "", "of a model: a workload on vllm, vllm@0.19 or static, before and after"},
     {"--model", "", "", "NAME|PATH", "", "of a run: its model, if it does not know it"},
@@ -140,7 +141,7 @@ Result<Asked> of_run(const Arguments& arguments, const std::string& name) {
     if (decode != nullptr && decode->graph) out.times = predict::TimesOf::kInGraph;
     out.program = std::move(*program);
   }
-  out.subject = fmt::format("{}: {}, batch {}", opened.page.run, summary.model_family, out.setup.options.batch);
+  out.subject = fmt::format("{}: {}", opened.page.run, summary.model_family);
   return out;
 }
 
@@ -218,11 +219,13 @@ void note_expected(const std::vector<design::ExpectedStage>& rows, const std::ve
     }
   }
   if (std::ranges::none_of(rows, [](const auto& row) { return row.expected_ns.has_value(); }) && !rows.empty())
-    notes.push_back("what the run would become is a range by floors: the kernels of the change were not measured");
+    notes.push_back(
+        "what the run would become is a range by floors, no interval: it supposes that kernels reach what they reach "
+        "now, and one that computes sequence by sequence takes longer; llmprof bench --for measures what predictions "
+        "need");
 }
 
 Result<WhatIfPrices> prices_of(const Arguments& arguments, Asked& asked) {
-  LLMPROF_LET(asked.setup.options, design::complete(asked.setup.options, asked.setup.subject.config));
   LLMPROF_LET(WhatIfPrices prices, WhatIfPrices::make(arguments, asked.setup, asked.times));
   const auto device = hw::resolve_device(asked.setup.roof.device);
   if (!asked.program || !device) return prices;
@@ -233,6 +236,20 @@ Result<WhatIfPrices> prices_of(const Arguments& arguments, Asked& asked) {
   return prices;
 }
 
+// "batch 8, context 4096": what the axes of a sweep leave alone.
+std::string held_sizes(const design::Options& options, const std::vector<base::Axis>& axes) {
+  std::string out;
+  for (const auto& [name, value] : {std::pair{"batch", options.batch}, std::pair{"prompt", options.prompt},
+                                    std::pair{"context", options.context}}) {
+    const std::string_view key = name;
+    if (std::ranges::any_of(axes, [&](const base::Axis& axis) { return axis.name == key; })) continue;
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", name, value);
+  }
+  if (options.parallel.tensor > 1 && std::ranges::find(axes, "tp", &base::Axis::name) == axes.end())
+    out += fmt::format(", tp {}", options.parallel.tensor);
+  return out;
+}
+
 Result<std::string> steps_page(const Arguments& arguments, Asked& asked) {
   const std::vector<std::string> changes = arguments.all("--set");
   report::WhatIfPage page{.subject = asked.subject, .changes = changes};
@@ -240,6 +257,7 @@ Result<std::string> steps_page(const Arguments& arguments, Asked& asked) {
   LLMPROF_LET(WhatIfPrices prices, prices_of(arguments, asked));
   LLMPROF_LET(const Changes change, changed(asked.setup, changes));
   const design::ModelSetup& after = change.after;
+  page.subject += ", " + held_sizes(page.before.options, {});
   LLMPROF_LET(page.after, design::make_design(after.subject, after.options, after.roof));
   const std::vector<design::MeasuredStage> measured = alike(asked, page.before, page.notes);
   const design::Pricer pricer = prices.pricer();
@@ -248,7 +266,9 @@ Result<std::string> steps_page(const Arguments& arguments, Asked& asked) {
   note_expected(page.expected, measured, page.notes);
   LLMPROF_LET(page.gradients, design::gradients(asked.setup, pricer));
   page.cliffs = design::cliffs(after, page.after, prices.cliff_facts(after, "vllm", change.engine), pricer);
-  for (const std::string& note : prices.notes()) page.notes.push_back(note);
+  if (page.predicted)
+    page.notes.insert(page.notes.end(), page.predicted->second.notes.begin(), page.predicted->second.notes.end());
+  if (!prices.problem().empty()) page.notes.push_back(prices.problem());
   return laid_out(page, arguments, "llmprof.whatif");
 }
 
@@ -266,32 +286,26 @@ constexpr DrawnName kDrawn[] = {{"ttft", report::Drawn::kTtft},
 Result<report::Drawn> drawn_in(const Arguments& arguments, const std::string& across) {
   const std::string asked = arguments.get("--draw");
   if (asked.empty())
-    return across == "batch" ? report::Drawn::kTokensPerS : across == "prompt" ? report::Drawn::kTtft : report::Drawn::kTpot;
+    return across == "batch"    ? report::Drawn::kTokensPerS
+           : across == "prompt" ? report::Drawn::kTtft
+                                : report::Drawn::kTpot;
   const auto* const found = std::ranges::find(kDrawn, asked, &DrawnName::name);
   if (found != std::end(kDrawn)) return found->drawn;
   return usage(fmt::format("--draw: '{}' is not known", asked), "ttft, tpot, tokens_per_s or memory");
 }
 
-// "batch 8, context 4096": what the axes leave alone.
-std::string held_sizes(const design::Options& options, const std::vector<base::Axis>& axes) {
-  std::string out;
-  for (const auto& [name, value] : {std::pair{"batch", options.batch}, std::pair{"prompt", options.prompt},
-                                    std::pair{"context", options.context}}) {
-    const std::string_view key = name;
-    if (std::ranges::any_of(axes, [&](const base::Axis& axis) { return axis.name == key; })) continue;
-    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", name, value);
-  }
-  return out;
-}
-
 // The run itself, where the setting is a size of its steps.
 std::optional<report::PlotPoint> measured_point(const Asked& asked, const std::string& across, report::Drawn drawn) {
   const design::Options& o = asked.setup.options;
-  const std::int64_t at = across == "batch" ? o.batch : across == "prompt" ? o.prompt : across == "context" ? o.context : 0;
+  const std::int64_t at = across == "batch"     ? o.batch
+                          : across == "prompt"  ? o.prompt
+                          : across == "context" ? o.context
+                                                : 0;
   const std::string_view stage = drawn == report::Drawn::kTtft ? "prefill" : "decode";
   const auto found = std::ranges::find(asked.measured, stage, &design::MeasuredStage::stage);
   if (at == 0 || found == asked.measured.end() || drawn == report::Drawn::kMemory) return std::nullopt;
-  const double y = drawn == report::Drawn::kTokensPerS ? static_cast<double>(o.batch) * 1e9 / found->ns : found->ns * 1e-9;
+  const double y =
+      drawn == report::Drawn::kTokensPerS ? static_cast<double>(o.batch) * 1e9 / found->ns : found->ns * 1e-9;
   return report::PlotPoint{static_cast<double>(at), y};
 }
 
@@ -305,13 +319,17 @@ Result<std::string> sweep_page(const Arguments& arguments, Asked& asked) {
   LLMPROF_LET(const Changes change, changed(asked.setup, changes));
   report::WhatIfSweepPage page{.subject = asked.subject, .changes = changes};
   LLMPROF_LET(page.drawn, drawn_in(arguments, across));
-  LLMPROF_LET(page.sweep, design::sweep_changes(asked.setup, changes.empty() ? nullptr : &change.after,
-                                                fmt::format("{}", fmt::join(changes, ", ")), std::move(axes),
-                                                prices.pricer()));
-  page.held = held_sizes(change.after.options, page.sweep.axes);
+  LLMPROF_LET(page.sweep,
+              design::sweep_changes(asked.setup, changes.empty() ? nullptr : &change.after,
+                                    fmt::format("{}", fmt::join(changes, ", ")), std::move(axes), prices.pricer()));
+  LLMPROF_LET(const design::Options held, design::complete(change.after.options, change.after.subject.config));
+  page.held = held_sizes(held, page.sweep.axes);
   page.device = change.after.roof.device, page.device_bytes = change.after.roof.memory_bytes;
   page.measured = measured_point(asked, across, page.drawn);
-  page.notes = prices.notes();
+  if (page.sweep.scaled)
+    page.notes.emplace_back(
+        "some operators were not measured in all of these shapes or types: their times follow their floors");
+  if (!prices.problem().empty()) page.notes.push_back(prices.problem());
   page.with_plot = file.empty();
   if (!file.empty()) {
     LLMPROF_LET(const std::string bytes, report::plot_bytes(report::to_plot(page), file));
@@ -323,7 +341,8 @@ Result<std::string> sweep_page(const Arguments& arguments, Asked& asked) {
 Result<std::string> make_page(const Arguments& arguments) {
   const std::string& name = arguments.positionals.at(0);
   if (asks_for_serving(arguments)) {
-    if (is_run(name)) return usage("--serving is of a model, not of a run", "llmprof whatif MODEL --serving vllm --rate 4");
+    if (is_run(name))
+      return usage("--serving is of a model, not of a run", "llmprof whatif MODEL --serving vllm --rate 4");
     if (arguments.given("--sweep")) return usage("--sweep and --serving exclude each other", "");
     return whatif_serving_page(arguments);
   }

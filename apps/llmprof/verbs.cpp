@@ -38,7 +38,7 @@ const std::vector<Group>& groups() {
       {"Model and hardware",
        {{&kModel, "--batch --prompt --context --dtype --device --tp --diff --sweep --list"},
         {&kPredict, "--serving --device --tables --workload --rate --prompt --new --tp --set --slo --measured"},
-        {&kWhatif, "--set --device --batch --prompt --context --json"},
+        {&kWhatif, "--set --sweep --output --serving --rate --device --batch --prompt --context --json"},
         {&kDevices, "--all --measure --json"},
         {&kRoofline, "--device --quick --stored --plot"},
         {&kBench, "--list --device --dtype --like --from --output --compare --plot"},

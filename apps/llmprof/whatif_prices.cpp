@@ -50,9 +50,9 @@ predict::Batch decode_batch(const design::Options& options) {
 
 void set_rate(const design::Options& options, Priced& priced) {
   const design::PricedStage* decode = priced.stage("decode");
-  priced.tokens_per_s =
-      decode != nullptr && decode->ns > 0 ? std::optional(static_cast<double>(options.batch) * 1e9 / decode->ns)
-                                          : std::nullopt;
+  priced.tokens_per_s = decode != nullptr && decode->ns > 0
+                            ? std::optional(static_cast<double>(options.batch) * 1e9 / decode->ns)
+                            : std::nullopt;
 }
 
 }  // namespace
@@ -62,6 +62,7 @@ Result<WhatIfPrices> WhatIfPrices::make(const Arguments& arguments, const ModelS
   out.base_ = setup;
   out.times_ = times;
   const std::string name = arguments.get("--tables");
+  out.given_ = !name.empty();
   if (!name.empty() && is_run(name)) {
     LLMPROF_LET(const trace::Run run, trace::Run::open(trace::run_folder(name)));
     LLMPROF_LET(out.tables_, predict::tables_from_run(run, times));
@@ -76,9 +77,7 @@ Result<WhatIfPrices> WhatIfPrices::make(const Arguments& arguments, const ModelS
   return out;
 }
 
-bool WhatIfPrices::is_program(const ModelSetup& setup) const {
-  return program_ && identity(setup) == identity(base_);
-}
+bool WhatIfPrices::is_program(const ModelSetup& setup) const { return program_ && identity(setup) == identity(base_); }
 
 Result<Priced> WhatIfPrices::price(const ModelSetup& setup, Source at_most) {
   LLMPROF_LET(Priced priced, design::price_at_floor(setup, at_most));
@@ -106,9 +105,10 @@ void WhatIfPrices::add_program(const ModelSetup& setup, Priced& priced) const {
   }
   if (stages.empty()) return;
   priced.source = Source::kProgram, priced.with_host = true, priced.stages = std::move(stages);
-  priced.stands_on = fmt::format("the kernels of a recorded step, at times measured on this device ({} {}), and the "
-                                 "host's time as in that run",
-                                 program_->rows().framework, program_->rows().version);
+  priced.stands_on = fmt::format(
+      "the kernels of a recorded step, at times measured on this device ({} {}), and the "
+      "host's time as in that run",
+      program_->rows().framework, program_->rows().version);
   set_rate(o, priced);
 }
 
@@ -127,7 +127,8 @@ void WhatIfPrices::add_tables(Cost& cost, const ModelSetup& setup, Priced& price
   };
   std::vector<design::PricedStage> stages;
   predict::BasisTimes all;
-  for (const Step& step : {Step{"prefill", prefill_batch(setup.options)}, Step{"decode", decode_batch(setup.options)}}) {
+  for (const Step& step :
+       {Step{"prefill", prefill_batch(setup.options)}, Step{"decode", decode_batch(setup.options)}}) {
     predict::BasisTimes times, ignored;
     const double ns = total(*cost.in_proportion, step.batch, times);
     if (!(ns > 0)) return;
@@ -137,6 +138,8 @@ void WhatIfPrices::add_tables(Cost& cost, const ModelSetup& setup, Priced& price
     all += times;
   }
   priced.source = Source::kTables, priced.stages = std::move(stages);
+  priced.scaled = cost.by_difference != nullptr;
+  priced.notes = cost.notes;
   priced.stands_on = predict::stands_on_words(all);
   set_rate(setup.options, priced);
 }
@@ -153,12 +156,11 @@ std::optional<WhatIfPrices::Cost> WhatIfPrices::make_cost(const ModelSetup& setu
   const auto device = hw::resolve_device(setup.roof.device);
   if (!device || parallel.pipeline > 1) return std::nullopt;
   predict::ServingInput input{.config = config, .parallel = parallel, .device = *device};
-  const predict::TablesKey key{device->device, config, parallel.tensor,
-                               predict::kept_type(config, device->device, "")};
+  const predict::TablesKey key{device->device, config, parallel.tensor, predict::kept_type(config, device->device, "")};
   const bool same = identity(setup) == identity(base_);
   if (same) {
     input.tables = tables_;
-  } else if (auto kept = predict::kept_tables(key, times_); kept && tables_.source.folder.empty()) {
+  } else if (auto kept = predict::kept_tables(key, times_); kept && !given_) {
     input.tables = std::move(*kept);
   } else if (setup.roof.device == base_.roof.device &&
              !predict::use_tables_of(input, tables_, base_.subject.config, base_.options.parallel)) {
@@ -167,16 +169,16 @@ std::optional<WhatIfPrices::Cost> WhatIfPrices::make_cost(const ModelSetup& setu
   if (input.tables.empty()) return std::nullopt;
   auto made = predict::step_cost_of(input);
   if (!made) {
-    notes_.insert(fmt::format("operator tables are not used: {}", made.error().message));
+    problem_ = fmt::format("operator tables are not used: {}", made.error().message);
     return std::nullopt;
   }
-  Cost cost{.in_proportion = std::move(*made), .by_difference = nullptr, .errors = {}};
+  Cost cost{.in_proportion = std::move(*made), .by_difference = nullptr, .errors = {}, .notes = {}};
   cost.errors = predict::backtest_operators(*cost.in_proportion);
   if (!input.other_tables.empty()) {
     input.tables = input.other_tables;
     if (auto other = predict::step_cost_of(input)) cost.by_difference = std::move(*other);
   }
-  notes_.insert(input.notes.begin(), input.notes.end());
+  cost.notes = input.notes;
   return cost;
 }
 
@@ -199,18 +201,20 @@ design::CliffFacts WhatIfPrices::cliff_facts(const ModelSetup& setup, const std:
   facts.engine = rules->engine + (rules->version.empty() ? "" : " " + rules->version);
   facts.max_num_seqs = rules->max_num_seqs, facts.max_num_batched_tokens = rules->max_num_batched_tokens;
   facts.capture_sizes = rules->capture_sizes();
-  const auto needs = predict::memory_needs(setup.subject.config, setup.options.parallel,
-                                           {.max_batched_tokens = std::max<std::int64_t>(1, rules->max_num_batched_tokens),
-                                            .max_requests = rules->max_num_seqs});
+  const auto needs =
+      predict::memory_needs(setup.subject.config, setup.options.parallel,
+                            {.max_batched_tokens = std::max<std::int64_t>(1, rules->max_num_batched_tokens),
+                             .max_requests = rules->max_num_seqs});
   if (!needs) return facts;
   facts.block_tokens = rules->block_size;
   facts.kv_blocks = rules->num_gpu_blocks;
   if (facts.kv_blocks > 0) return facts;
-  if (const auto blocks = predict::serving::kv_blocks(*rules, {.device_bytes = memory,
-                                                               .weight_bytes = needs->weights_bytes,
-                                                               .activation_bytes = needs->activation_bytes + needs->outside_bytes,
-                                                               .graph_bytes = needs->graph_bytes,
-                                                               .kv_bytes_per_token = needs->kv_bytes_per_token}))
+  if (const auto blocks =
+          predict::serving::kv_blocks(*rules, {.device_bytes = memory,
+                                               .weight_bytes = needs->weights_bytes,
+                                               .activation_bytes = needs->activation_bytes + needs->outside_bytes,
+                                               .graph_bytes = needs->graph_bytes,
+                                               .kv_bytes_per_token = needs->kv_bytes_per_token}))
     facts.kv_blocks = *blocks;
   return facts;
 }

@@ -12,8 +12,8 @@
 namespace llmprof::app {
 namespace {
 
-constexpr std::string_view kServingFlags[] = {"--serving", "--workload", "--rate", "--arrivals", "--concurrency",
-                                              "--requests", "--new",     "--slo",  "--prefixes", "--seed"};
+constexpr std::string_view kServingFlags[] = {"--serving",  "--workload", "--rate", "--arrivals", "--concurrency",
+                                              "--requests", "--new",      "--slo",  "--prefixes", "--seed"};
 
 Error wrong(std::string message, std::string hint) {
   return Error{ErrorCode::kUsage, std::move(message), std::move(hint)};
@@ -24,9 +24,11 @@ Result<void> check_changes(const std::vector<std::string>& changes) {
     return wrong("whatif --serving wants a change", "llmprof whatif MODEL --serving vllm --rate 4 --set kv_heads=4");
   for (const std::string& change : changes) {
     const std::string key = change.substr(0, change.find('='));
-    if (key == "batch") return wrong("--set batch: in a serving the scheduler makes the batches", "--set max_num_seqs=N limits them");
+    if (key == "batch")
+      return wrong("--set batch: in a serving the scheduler makes the batches", "--set max_num_seqs=N limits them");
     if (key == "prompt" || key == "context")
-      return wrong(fmt::format("--set {}: the workload says it, before and after", key), "--prompt and --new, or --workload");
+      return wrong(fmt::format("--set {}: the workload says it, before and after", key),
+                   "--prompt and --new, or --workload");
     if (key == "pp") return wrong("--set pp: pipeline parallelism cannot be predicted yet", "");
   }
   return {};
@@ -34,11 +36,13 @@ Result<void> check_changes(const std::vector<std::string>& changes) {
 
 // The change's times stand on what the times before it stand on: measured times against floors would make any change
 // look good.
-Result<void> use_alike(predict::ServingInput& before, predict::ServingInput& after) {
-  if (before.tables.empty() == after.tables.empty()) return {};
+Result<void> use_alike(predict::ServingInput& before, predict::ServingInput& after, bool given) {
   const bool same_device = before.device.device.name == after.device.device.name;
-  if (same_device && after.tables.empty()) {
-    after.notes = before.notes;
+  // Tables that were asked for are of the model as it is, with its types.
+  const bool of_before = given && before.parallel.tensor == after.parallel.tensor;
+  if (before.tables.empty() == after.tables.empty() && !of_before) return {};
+  if (same_device && (after.tables.empty() || of_before)) {
+    after.notes = before.notes, after.other_tables = {};
     return predict::use_tables_of(after, before.tables, before.config, before.parallel);
   }
   const std::string note =
@@ -63,7 +67,7 @@ Result<std::string> whatif_serving_page(const Arguments& arguments) {
   LLMPROF_LET(const predict::Deployment changed, asked_deployment(arguments, changes));
   LLMPROF_LET(predict::ServingInput before, asked_input(arguments, as_it_is));
   LLMPROF_LET(predict::ServingInput after, asked_input(arguments, changed));
-  LLMPROF_TRY(use_alike(before, after));
+  LLMPROF_TRY(use_alike(before, after, arguments.given("--tables")));
   LLMPROF_LET(before.workload, asked_workload(arguments));
   LLMPROF_LET(before.slo, asked_slo(arguments));
   after.workload = before.workload, after.slo = before.slo;

@@ -81,12 +81,9 @@ struct Size {
   std::string_view key;
   Result<void> (*apply)(Config&, std::int64_t);
 };
-constexpr Size kSizes[] = {{"heads", set_heads},
-                           {"kv_heads", set_kv_heads},
-                           {"layers", set_layer_count},
-                           {"intermediate", set_width},
-                           {"vocab", set_vocab},
-                           {"experts_per_token", set_experts_per_token},
+constexpr Size kSizes[] = {{"heads", set_heads},        {"kv_heads", set_kv_heads},
+                           {"layers", set_layer_count}, {"intermediate", set_width},
+                           {"vocab", set_vocab},        {"experts_per_token", set_experts_per_token},
                            {"window", set_window}};
 
 struct Type {

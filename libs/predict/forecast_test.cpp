@@ -71,7 +71,8 @@ TEST(Deployment, ASettingGoesWhereItBelongs) {
   EXPECT_THAT(add_setting(asked, "kv_heads").error().message, HasSubstr("KEY=VALUE"));
 }
 
-// Half the key-value heads: half the bytes of a token, and a few blocks more than twice as many, as weights shrink, too.
+// Half the key-value heads: half the bytes of a token, and a few blocks more than twice as many, as weights shrink,
+// too.
 TEST(Deployment, AChangedModelIsPredicted) {
   Deployment asked = llama_on_h100();
   const auto before = serving_input(asked, {});

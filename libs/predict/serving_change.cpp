@@ -25,8 +25,10 @@ struct Statistic {
   std::string_view name;
   double Distribution::*of;
 };
-constexpr Statistic kStatistics[] = {
-    {"mean", &Distribution::mean}, {"p50", &Distribution::p50}, {"p90", &Distribution::p90}, {"p99", &Distribution::p99}};
+constexpr Statistic kStatistics[] = {{"mean", &Distribution::mean},
+                                     {"p50", &Distribution::p50},
+                                     {"p90", &Distribution::p90},
+                                     {"p99", &Distribution::p99}};
 
 std::optional<double> ratio_of(double before, double after) {
   return before > 0 ? std::optional(after / before) : std::nullopt;

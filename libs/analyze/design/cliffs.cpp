@@ -71,11 +71,12 @@ void add_memory(const Inputs& in, std::vector<Cliff>& out) {
   Cliff row{.what = "memory"};
   row.here = fmt::format("batch {}, context {}: {} of {}", in.batch(), in.context(), base::human_bytes(memory.needed()),
                          base::human_bytes(*memory.device));
-  row.where = fmt::format("batch {} at this context, context {} at this batch{}", *memory.largest_batch,
-                          *memory.longest_context,
-                          memory.context_ends_with_model ? " (where the model's positions end)" : "");
+  row.where =
+      fmt::format("batch {} at this context, context {} at this batch{}", *memory.largest_batch,
+                  *memory.longest_context, memory.context_ends_with_model ? " (where the model's positions end)" : "");
   row.cost = "beyond it does not fit";
-  if (memory.fits && !*memory.fits && *memory.largest_batch > 0) row.better = fmt::format("batch={}", *memory.largest_batch);
+  if (memory.fits && !*memory.fits && *memory.largest_batch > 0)
+    row.better = fmt::format("batch={}", *memory.largest_batch);
   out.push_back(std::move(row));
 }
 
@@ -130,8 +131,9 @@ void add_graphs(const Inputs& in, std::vector<Cliff>& out) {
 void add_limits(const Inputs& in, std::vector<Cliff>& out) {
   const CliffFacts& f = in.facts;
   if (f.max_num_seqs > 0 && in.batch() > f.max_num_seqs) {
-    out.push_back({"max_num_seqs of " + f.engine, fmt::format("batch {}", in.batch()), fmt::format("{}", f.max_num_seqs),
-                   fmt::format("{} requests wait", in.batch() - f.max_num_seqs), fmt::format("batch={}", f.max_num_seqs)});
+    out.push_back({"max_num_seqs of " + f.engine, fmt::format("batch {}", in.batch()),
+                   fmt::format("{}", f.max_num_seqs), fmt::format("{} requests wait", in.batch() - f.max_num_seqs),
+                   fmt::format("batch={}", f.max_num_seqs)});
   }
   const std::int64_t budget = f.max_num_batched_tokens, tokens = in.batch() * in.prompt();
   if (budget <= 0 || tokens <= budget) return;
@@ -177,11 +179,12 @@ void add_waves(const Inputs& in, std::vector<Cliff>& out) {
   }
   const Waves waves = waves_of(rows, worst->n, in.facts.units);
   Cliff row{.what = "waves of a prefill's products"};
-  row.here = fmt::format("{} rows: {} tiles of {} x {} (assumed) in {}, {:.2f} waves of {} SMs", rows,
-                         static_cast<std::int64_t>(waves.tiles), kTile, kTile, worst->name, waves.waves,
-                         in.facts.units);
-  row.where = fmt::format("its last wave is {} full",
-                          human_percent(waves.waves - std::floor(waves.waves) > 0 ? waves.waves - std::floor(waves.waves) : 1));
+  row.here =
+      fmt::format("{} rows: {} tiles of {} x {} (assumed) in {}, {:.2f} waves of {} SMs", rows,
+                  static_cast<std::int64_t>(waves.tiles), kTile, kTile, worst->name, waves.waves, in.facts.units);
+  row.where =
+      fmt::format("its last wave is {} full",
+                  human_percent(waves.waves - std::floor(waves.waves) > 0 ? waves.waves - std::floor(waves.waves) : 1));
   row.cost = fmt::format("{} of the products' places in tiles and waves are empty", human_percent(1 - now));
   if (best_prompt > 0 && best - now > kWorthTelling / 2) {
     row.better = fmt::format("prompt={}", best_prompt);
@@ -202,10 +205,10 @@ void add_rows(const Inputs& in, std::vector<Cliff>& out) {
     Cliff row{.what = "rows of products, measured"};
     row.here = fmt::format("{} rows in a decode step", batch);
     row.where = fmt::format("between {} and {} rows", jump.rows_below, jump.rows_above);
-    row.cost = fmt::format("{} more rows take {} longer ({} instead of {}, all products of a step)",
-                           human_percent(static_cast<double>(jump.rows_above) / static_cast<double>(jump.rows_below) - 1),
-                           human_percent(jump.ns_above / jump.ns_below - 1), base::human_ns(jump.ns_above),
-                           base::human_ns(jump.ns_below));
+    row.cost = fmt::format(
+        "{} more rows take {} longer ({} instead of {}, all products of a step)",
+        human_percent(static_cast<double>(jump.rows_above) / static_cast<double>(jump.rows_below) - 1),
+        human_percent(jump.ns_above / jump.ns_below - 1), base::human_ns(jump.ns_above), base::human_ns(jump.ns_below));
     if (on_it || jump.rows_below > batch) row.better = fmt::format("batch={}", jump.rows_below);
     out.push_back(std::move(row));
     return;

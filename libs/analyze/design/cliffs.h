@@ -1,6 +1,7 @@
 #pragma once
-// Where a little more costs a lot, or nothing: memory, the engine's limits and graph sizes, tiles and waves of products,
-// steps in measured times. For each: where the design is, where the cliff lies, what it costs, the next better size.
+// Where a little more costs a lot, or nothing: memory, the engine's limits and graph sizes, tiles and waves of
+// products, steps in measured times. For each: where the design is, where the cliff lies, what it costs, the next
+// better size.
 
 #include <optional>
 #include <string>
@@ -22,9 +23,9 @@ struct CliffFacts {
   // The engine's rules.
   std::string engine;  // "vllm 0.19"; "" none
   std::int64_t max_num_seqs = 0, max_num_batched_tokens = 0;
-  std::vector<std::int64_t> capture_sizes;     // of CUDA graphs
+  std::vector<std::int64_t> capture_sizes;       // of CUDA graphs
   std::int64_t kv_blocks = 0, block_tokens = 0;  // by the engine's rule; 0: not known
-  std::vector<TimeJump> jumps;                 // by rows; empty: products were not measured
+  std::vector<TimeJump> jumps;                   // by rows; empty: products were not measured
 };
 
 struct Cliff {

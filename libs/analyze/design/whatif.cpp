@@ -28,8 +28,8 @@ struct Key {
   std::int64_t* (*place)(ModelSetup&);
 };
 constexpr Key kKeys[] = {
-    {"batch", option_of<&Options::batch>},          {"prompt", option_of<&Options::prompt>},
-    {"context", option_of<&Options::context>},      {"tp", parallel_of<&model::Parallel::tensor>},
+    {"batch", option_of<&Options::batch>},           {"prompt", option_of<&Options::prompt>},
+    {"context", option_of<&Options::context>},       {"tp", parallel_of<&model::Parallel::tensor>},
     {"pp", parallel_of<&model::Parallel::pipeline>}, {"ep", parallel_of<&model::Parallel::expert>}};
 
 std::optional<double> less(const std::optional<double>& a, const std::optional<double>& b) {
@@ -49,14 +49,15 @@ void apply(const Priced& before, const Priced& after, const MeasuredStage& measu
   const double own = before.with_host ? measured.ns : measured.ns * std::clamp(measured.busy.value_or(1), 0.0, 1.0);
   if (!(own > 0)) return;
   out.error = a->ns / own - 1;
-  if (std::abs(std::log(a->ns / own)) > std::log(kFarthest)) return;
-  const double idle = measured.ns - own;
-  const double in_proportion = own * b->ns / a->ns, as_it_is = std::max(0.0, own + b->ns - a->ns);
-  out.expected_ns = idle + in_proportion;
-  out.least_ns = std::max(out.floor_after_ns, idle + std::min(in_proportion, as_it_is) * b->least);
-  out.most_ns = std::max(out.floor_after_ns, idle + std::max(in_proportion, as_it_is) * b->most);
-  out.expected_ns = std::clamp(*out.expected_ns, out.least_ns, out.most_ns);
-  out.by = source_name(after.source);
+  const double off = std::max(a->ns / own, own / a->ns);
+  if (off > kFarthest) return;
+  const double idle = measured.ns - own, changed = own * b->ns / a->ns;
+  // A run that beats its floor says that the peaks are too low, and how much at least.
+  const double floor = out.floor_after_ns * std::min(1.0, measured.ns / out.floor_before_ns);
+  out.expected_ns = std::max(floor, idle + changed);
+  out.least_ns = std::max(floor, idle + changed / off * b->least);
+  out.most_ns = idle + std::max(0.0, *out.expected_ns - idle) * off * b->most;
+  out.by = after.by();
 }
 
 // A setting, and the part of its difference that is of one more.
@@ -85,8 +86,7 @@ std::vector<More> one_more(const model::Config& config, const Options& options) 
   add_heads(kind.attention, out);
   for (const model::LayerKind& each : config.kinds) {
     if (each.mlp.experts == 0) continue;
-    out.push_back(
-        {"1 expert per token more", fmt::format("experts_per_token={}", each.mlp.experts_per_token + 1)});
+    out.push_back({"1 expert per token more", fmt::format("experts_per_token={}", each.mlp.experts_per_token + 1)});
     break;
   }
   out.push_back({"1 k more context", fmt::format("context={}", options.context + 1024)});
@@ -128,13 +128,15 @@ Result<void> set(ModelSetup& setup, std::string_view setting) {
 std::string_view source_name(Source source) {
   switch (source) {
     case Source::kProgram:
-      return "the program's kernels";
+      return "program's kernels";
     case Source::kTables:
       return "operator tables";
     default:
       return "floor";
   }
 }
+
+std::string Priced::by() const { return std::string(source_name(source)) + (scaled ? ", scaled" : ""); }
 
 const PricedStage* Priced::stage(std::string_view name) const {
   const auto found = std::ranges::find(stages, name, &PricedStage::stage);
@@ -184,8 +186,7 @@ std::vector<ExpectedStage> expected(const Design& before, const Design& after,
     row.floor_before_ns = *a->floor.ns, row.floor_after_ns = *b->floor.ns;
     row.least_ns = std::min(by_floor, by_ratio), row.most_ns = std::max(by_floor, by_ratio);
     row.by = source_name(Source::kFloor);
-    if (predicted && predicted->second.source != Source::kFloor)
-      apply(predicted->first, predicted->second, stage, row);
+    if (predicted && predicted->second.source != Source::kFloor) apply(predicted->first, predicted->second, stage, row);
     out.push_back(std::move(row));
   }
   return out;
@@ -211,7 +212,7 @@ Result<std::vector<Gradient>> gradients(const ModelSetup& setup, const Pricer& p
                    .tokens_per_s = part(less(b.tokens_per_s, a.tokens_per_s)),
                    .memory_bytes = (b.memory_bytes - a.memory_bytes) / parts,
                    .decode_flops = (b.decode_flops - a.decode_flops) / parts,
-                   .by = std::string(source_name(a.source)),
+                   .by = b.by(),
                    .setting = more.setting,
                    .parts = more.parts});
   }

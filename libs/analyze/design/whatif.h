@@ -2,8 +2,8 @@
 // A change to a model or to how it is run, against what was measured or against the model as it is: what a measured
 // stage would become, and what one more of everything costs.
 //
-// Times come from a Pricer. Here is only the one that knows floors: operator tables and the kernels of programs belong to
-// libs/predict, of the same layer, so the application hands their prices in.
+// Times come from a Pricer. Here is only the one that knows floors: operator tables and the kernels of programs belong
+// to libs/predict, of the same layer, so the application hands their prices in.
 
 #include <functional>
 #include <optional>
@@ -33,7 +33,7 @@ enum class Source : std::uint8_t {
   kTables,   // measured operators
   kProgram,  // the measured kernels of the recorded program
 };
-std::string_view source_name(Source source);  // "floor", "operator tables", "the program's kernels"
+std::string_view source_name(Source source);  // "floor", "operator tables", "program's kernels"
 
 struct PricedStage {
   std::string stage;           // "prefill", "decode"
@@ -44,13 +44,16 @@ struct PricedStage {
 struct Priced {
   Source source = Source::kFloor;
   std::vector<PricedStage> stages;
+  bool scaled = false;     // some operators were not measured in this shape or type: their times follow their floors
   bool with_host = false;  // the host's part of a step is in the times, else they are the device's alone
   std::optional<double> tokens_per_s;
   double memory_bytes = 0;  // needed on the device that needs most
   std::optional<double> device_bytes;
-  double prefill_flops = 0, decode_flops = 0;  // of a step, on one device
-  std::string stands_on;                       // one sentence; "" for floors
+  double prefill_flops = 0, decode_flops = 0;             // of a step, on one device
+  std::string stands_on;                                  // in words; "" for floors
+  std::vector<std::string> notes;                         // what was scaled
   const PricedStage* stage(std::string_view name) const;  // nullptr: there is none
+  std::string by() const;                                 // "operator tables, scaled"
 };
 // By the best source up to this one.
 using Pricer = std::function<Result<Priced>(const ModelSetup&, Source at_most)>;
@@ -78,7 +81,7 @@ struct ExpectedStage {
   std::optional<double> error;        // predicted_before_ns / what was measured of the same, less 1
   std::optional<double> expected_ns;  // measured x ratio; none: the prediction is too far from what was measured
   double least_ns = 0, most_ns = 0;
-  std::string by;  // "operator tables", "floor": what the ends stand on
+  std::string by;  // "operator tables", "operator tables, scaled", "floor": what the ends stand on
   double least_ratio() const { return least_ns / measured_ns; }
   double most_ratio() const { return most_ns / measured_ns; }
 };
@@ -87,8 +90,8 @@ struct ExpectedStage {
 inline constexpr double kFarthest = 1.5;
 
 // `predicted`: both sides by one source. Their ratio is applied to the measured time, or, where they are of the device
-// alone, to the part of it in which the device was busy. The ends: the error of the prediction before the change carried
-// over in proportion, and as it is; both widened by what the prediction after the change stands on.
+// alone, to the part of it in which the device was busy. The ends: with the change the prediction may be as far off
+// once more as it is without, either way, and by what its own times stand on.
 std::vector<ExpectedStage> expected(const Design& before, const Design& after,
                                     const std::vector<MeasuredStage>& measured,
                                     const std::optional<std::pair<Priced, Priced>>& predicted = std::nullopt);

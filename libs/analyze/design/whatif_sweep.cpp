@@ -24,8 +24,7 @@ Result<void> check(const std::vector<base::Axis>& axes) {
     }
     points *= axis.values.size();
   }
-  if (points > kMostChangePoints)
-    return usage_error("--sweep: {} points are more than {}", points, kMostChangePoints);
+  if (points > kMostChangePoints) return usage_error("--sweep: {} points are more than {}", points, kMostChangePoints);
   return {};
 }
 
@@ -68,9 +67,11 @@ class Points {
 ChangePoint point_of(std::int64_t value, const Priced& priced) {
   ChangePoint out{.value = value};
   if (const PricedStage* prefill = priced.stage("prefill"))
-    out.ttft_ns = prefill->ns, out.ttft_least_ns = prefill->ns * prefill->least, out.ttft_most_ns = prefill->ns * prefill->most;
+    out.ttft_ns = prefill->ns, out.ttft_least_ns = prefill->ns * prefill->least,
+    out.ttft_most_ns = prefill->ns * prefill->most;
   if (const PricedStage* decode = priced.stage("decode"))
-    out.tpot_ns = decode->ns, out.tpot_least_ns = decode->ns * decode->least, out.tpot_most_ns = decode->ns * decode->most;
+    out.tpot_ns = decode->ns, out.tpot_least_ns = decode->ns * decode->least,
+    out.tpot_most_ns = decode->ns * decode->most;
   out.tokens_per_s = priced.tokens_per_s;
   out.memory_bytes = priced.memory_bytes;
   if (priced.device_bytes && *priced.device_bytes > 0) out.fits = priced.memory_bytes <= *priced.device_bytes;
@@ -98,6 +99,7 @@ void price_all(Points& points, const Pricer& pricer, ChangeSweep& sweep) {
       if (!again) continue;
       prices[i] = std::move(*again);
     }
+    sweep.scaled = sweep.scaled || prices[i]->scaled;
     sweep.lines[asked.line].points.push_back(point_of(asked.value, *prices[i]));
   }
   sweep.source = source;

@@ -29,7 +29,8 @@ struct ChangeLine {
 struct ChangeSweep {
   std::vector<base::Axis> axes;  // one, or two: a line for each value of the first
   std::vector<ChangeLine> lines;
-  Source source = Source::kFloor;    // of all times: lines of different sources could not be compared
+  bool scaled = false;                // see Priced::scaled; of any point
+  Source source = Source::kFloor;     // of all times: lines of different sources could not be compared
   std::vector<std::string> left_out;  // "kv_heads=5: …", of values that cannot be
 };
 

@@ -77,8 +77,8 @@ Design with_floor(double ns) {
   return out;
 }
 
-// 10 ms measured, predicted 8, and 4 with the change. In proportion 5; the prediction's 2 ms too little kept: 6. The
-// prediction with the change may be 10 % shorter or longer: 4.5 to 6.6.
+// 10 ms measured, predicted 8, and 4 with the change: 5. The prediction is off by a factor of 1.25, and with the change
+// it may be 10 % shorter or longer: 5 / 1.25 x 0.9 to 5 x 1.25 x 1.1.
 TEST(WhatIf, TheRatioOfPredictionsIsAppliedToWhatWasMeasured) {
   const std::pair both{priced(Source::kTables, 8e6), priced(Source::kTables, 4e6, 0.9, 1.1)};
   const auto rows = expected(with_floor(2e6), with_floor(1e6), {{"decode", 10e6, 1.0}}, both);
@@ -86,9 +86,16 @@ TEST(WhatIf, TheRatioOfPredictionsIsAppliedToWhatWasMeasured) {
   EXPECT_DOUBLE_EQ(*rows[0].ratio, 0.5);
   EXPECT_NEAR(*rows[0].error, -0.2, 1e-12);
   EXPECT_DOUBLE_EQ(*rows[0].expected_ns, 5e6);
-  EXPECT_DOUBLE_EQ(rows[0].least_ns, 4.5e6);
-  EXPECT_DOUBLE_EQ(rows[0].most_ns, 6.6e6);
+  EXPECT_DOUBLE_EQ(rows[0].least_ns, 3.6e6);
+  EXPECT_DOUBLE_EQ(rows[0].most_ns, 6.875e6);
   EXPECT_EQ(rows[0].by, "operator tables");
+  // Never below the new floor; where the run beats its floor, not below as much of it.
+  EXPECT_DOUBLE_EQ(expected(with_floor(8e6), with_floor(4e6), {{"decode", 10e6, 1.0}}, both)[0].least_ns, 4e6);
+  EXPECT_DOUBLE_EQ(expected(with_floor(20e6), with_floor(10e6), {{"decode", 10e6, 1.0}}, both)[0].least_ns, 5e6);
+  // What the floor forbids is moved to the floor, with as wide a range above it: 8 x 1.25 x 1.1.
+  const auto moved = expected(with_floor(9e6), with_floor(8e6), {{"decode", 10e6, 1.0}}, both);
+  EXPECT_DOUBLE_EQ(*moved[0].expected_ns, 8e6);
+  EXPECT_DOUBLE_EQ(moved[0].most_ns, 11e6);
 }
 
 // Predictions of the device alone are held against the device's part: of 10 ms 8 are busy, 2 stay.
@@ -127,9 +134,8 @@ Result<Priced> by_batch(const ModelSetup& setup, Source at_most) {
 
 TEST(WhatIf, BothSidesArePricedByTheSameSource) {
   ModelSetup a = llama(), b = llama();
-  for (const auto& [first, second, source] :
-       {std::tuple{4, 8, Source::kProgram}, std::tuple{4, 16, Source::kTables}, std::tuple{16, 4, Source::kTables},
-        std::tuple{32, 4, Source::kFloor}}) {
+  for (const auto& [first, second, source] : {std::tuple{4, 8, Source::kProgram}, std::tuple{4, 16, Source::kTables},
+                                              std::tuple{16, 4, Source::kTables}, std::tuple{32, 4, Source::kFloor}}) {
     a.options.batch = first, b.options.batch = second;
     const auto both = price_both(by_batch, a, b);
     ASSERT_TRUE(both);

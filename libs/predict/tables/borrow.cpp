@@ -10,7 +10,8 @@ namespace {
 bool same_work(const Part& a, const model::Config& of_a, const Part& b, const model::Config& of_b,
                std::span<const double> at) {
   const model::Costs one = costs_at(a, of_a, 0, at), other = costs_at(b, of_b, 0, at);
-  return one.flops == other.flops && one.bytes() == other.bytes() && a.ops.front().arithmetic == b.ops.front().arithmetic;
+  return one.flops == other.flops && one.bytes() == other.bytes() &&
+         a.ops.front().arithmetic == b.ops.front().arithmetic;
 }
 
 const Part* find_part(const std::vector<Part>& parts, std::string_view name) {
@@ -22,7 +23,8 @@ const Part* find_part(const std::vector<Part>& parts, std::string_view name) {
 
 std::string scaled_note(const std::vector<std::string>& scaled) {
   return fmt::format(
-      "not measured in the changed shape or type: {}; their times are those of the measured one, scaled by the floors of "
+      "not measured in the changed shape or type: {}; their times are those of the measured one, scaled by the floors "
+      "of "
       "both",
       fmt::join(scaled, ", "));
 }

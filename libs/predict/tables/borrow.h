@@ -1,6 +1,6 @@
 #pragma once
-// Tables of a model for the same model changed: what was measured of its operators, where the change leaves them as they
-// are, and what that makes expectable of those whose shape or type it changes. On the same device.
+// Tables of a model for the same model changed: what was measured of its operators, where the change leaves them as
+// they are, and what that makes expectable of those whose shape or type it changes. On the same device.
 
 #include <string>
 #include <vector>

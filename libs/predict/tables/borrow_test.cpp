@@ -22,8 +22,8 @@ double at_one(const OperatorTables& tables, const char* op) {
 }
 
 // The products of q, k and v of hidden 8, of one row, in float32. q: 8 x 8 weights, 8 values in and 8 out: 320 bytes;
-// k and v of 2 heads: 8 x 4 weights, 8 in, 4 out: 176 each; of 1 head: 8 x 2, 8 in, 2 out: 104 each. 672 and 528 in all,
-// more than their FLOPs.
+// k and v of 2 heads: 8 x 4 weights, 8 in, 4 out: 176 each; of 1 head: 8 x 2, 8 in, 2 out: 104 each. 672 and 528 in
+// all, more than their FLOPs.
 TEST(BorrowedTables, OperatorsFollowTheirFloorsOrStayAsTheyAre) {
   const model::Config before = model::tiny_llama();
   model::Config after = before;

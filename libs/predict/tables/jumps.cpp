@@ -21,7 +21,8 @@ std::vector<RowJump> row_jumps(const TableStepCost& cost) {
   std::size_t products = 0;
   for (const auto& entry : cost.entries()) {
     const Part& part = entry->part;
-    if (!entry->grid || part.rows != PartRows::kTokens || part.ops.empty() || part.ops.front().multiply_adds == 0) continue;
+    if (!entry->grid || part.rows != PartRows::kTokens || part.ops.empty() || part.ops.front().multiply_adds == 0)
+      continue;
     ++products;
     for (const Grid::Point& point : entry->grid->all()) {
       Sum& sum = by_rows[std::llround(point.at[0])];
@@ -34,7 +35,8 @@ std::vector<RowJump> row_jumps(const TableStepCost& cost) {
   if (by_rows.size() < 2) return jumps;
   for (auto below = by_rows.begin(), above = std::next(below); above != by_rows.end(); ++below, ++above) {
     const double time = above->second.ns / below->second.ns;
-    const double rows = static_cast<double>(above->first) / static_cast<double>(std::max<std::int64_t>(1, below->first));
+    const double rows =
+        static_cast<double>(above->first) / static_cast<double>(std::max<std::int64_t>(1, below->first));
     if (time > std::max(kLeastJump, rows))
       jumps.push_back({below->first, above->first, below->second.ns, above->second.ns});
   }

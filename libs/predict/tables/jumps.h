@@ -1,6 +1,6 @@
 #pragma once
-// Where measured times of products jump: neighbouring numbers of rows between which more rows take more time each. Tiles
-// of a library, its choice of kernels and splits show here, whatever they are.
+// Where measured times of products jump: neighbouring numbers of rows between which more rows take more time each.
+// Tiles of a library, its choice of kernels and splits show here, whatever they are.
 
 #include <cstdint>
 #include <vector>

@@ -50,7 +50,8 @@ std::vector<PredictedRow> predicted_rows(const design::Priced& before, const des
     const design::PricedStage* b = after.stage(a.stage);
     if (b == nullptr || !(a.ns > 0)) continue;
     rows.push_back({a.stage, a.ns, a.ns * a.least, a.ns * a.most, b->ns, b->ns * b->least, b->ns * b->most,
-                    b->ns / a.ns, interval(a.ns * a.least, a.ns * a.most), interval(b->ns * b->least, b->ns * b->most)});
+                    b->ns / a.ns, interval(a.ns * a.least, a.ns * a.most),
+                    interval(b->ns * b->least, b->ns * b->most)});
   }
   return rows;
 }
@@ -99,8 +100,7 @@ class Sections {
   Sections(std::string_view document, const Style& style) : document_(document), style_(style) {}
   std::string operator()(std::string_view key, const Json& rows) const {
     const std::string path = fmt::format("{}.{}[]", document_, key);
-    return rows.empty() ? ""
-                        : style_.heading(tables_.title(path)) + tables_.rows(path, rows) + tables_.notes(path);
+    return rows.empty() ? "" : style_.heading(tables_.title(path)) + tables_.rows(path, rows) + tables_.notes(path);
   }
 
  private:
@@ -137,8 +137,9 @@ std::string to_text(const WhatIfPage& page, bool colour) {
   out += section("expected", with_ratios(document.expected));
   out += section("predicted", base::fields_json(document.predicted));
   if (const auto& by = document.stands_on) {
-    out += by->before == by->after ? wrapped(fmt::format("By {}: {}.", by->source, by->after))
-                                   : wrapped(fmt::format("By {}. Before: {}. After: {}.", by->source, by->before, by->after));
+    out += by->before == by->after
+               ? wrapped(fmt::format("By {}: {}.", by->source, by->after))
+               : wrapped(fmt::format("By {}. Before: {}. After: {}.", by->source, by->before, by->after));
   }
   if (!page.changes.empty()) out += "\n" + to_text(DesignDiffPage{page.before, page.after, document.rows}, colour);
   out += section("gradients", base::fields_json(document.gradients));
@@ -166,9 +167,9 @@ std::string to_text(const WhatIfServingPage& page, bool colour) {
   out += section("latency", base::fields_json(d.latency)) + section("amounts", base::fields_json(d.amounts));
   out += style.heading("How far to trust it");
   for (const auto& [word, side] : {std::pair{"Before", &d.before}, std::pair{"After", &d.after}}) {
-    out += wrapped(fmt::format("{}: stands on {}. Intervals: all steps {:.2f} to {:.2f} times as long as predicted: {}.",
-                               word, side->stands_on, side->step_error.least, side->step_error.most,
-                               side->step_error.why));
+    out += wrapped(
+        fmt::format("{}: stands on {}. Intervals: all steps {:.2f} to {:.2f} times as long as predicted: {}.", word,
+                    side->stands_on, side->step_error.least, side->step_error.most, side->step_error.why));
   }
   return out + noted(d.notes);
 }

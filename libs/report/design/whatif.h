@@ -38,7 +38,7 @@ struct WhatIfSweepPage {
   analyze::design::ChangeSweep sweep;
   Drawn drawn = Drawn::kTpot;
   std::optional<PlotPoint> measured;  // of a run, where the last axis is a size of its steps
-  bool with_plot = true;  // in the text
+  bool with_plot = true;              // in the text
 };
 std::string to_text(const WhatIfSweepPage& page, bool colour);
 void to_json(const WhatIfSweepPage& page, base::Json& out);

@@ -14,9 +14,9 @@ namespace design = analyze::design;
 using base::Json;
 
 constexpr std::string_view kSweepDocument = "llmprof.whatif_sweep";
-constexpr std::size_t kMostChangeLines = 8;   // more cannot be told apart
-constexpr std::size_t kMostSweepRows = 24;    // of a line, in the terminal
-constexpr double kEvenOnLog = 16;             // values that grow by factors this large stand on a logarithmic axis
+constexpr std::size_t kMostChangeLines = 8;  // more cannot be told apart
+constexpr std::size_t kMostSweepRows = 24;   // of a line, in the terminal
+constexpr double kEvenOnLog = 16;            // values that grow by factors this large stand on a logarithmic axis
 
 struct PointRow {
   std::string line;
@@ -44,8 +44,14 @@ std::vector<PointRow> rows_of(const design::ChangeLine& line) {
 }
 
 SweepDocument document_of(const WhatIfSweepPage& page) {
-  SweepDocument out{page.subject, page.changes, page.device, page.held,
-                    std::string(design::source_name(page.sweep.source)), page.sweep.axes, {}, page.sweep.left_out,
+  SweepDocument out{page.subject,
+                    page.changes,
+                    page.device,
+                    page.held,
+                    std::string(design::source_name(page.sweep.source)),
+                    page.sweep.axes,
+                    {},
+                    page.sweep.left_out,
                     page.notes};
   for (const design::ChangeLine& line : page.sweep.lines) {
     std::vector<PointRow> rows = rows_of(line);
@@ -105,10 +111,11 @@ Plot to_plot(const WhatIfSweepPage& page) {
   const design::ChangeSweep& sweep = page.sweep;
   const Upward up = upward(page.drawn, sweep.source == design::Source::kFloor);
   const base::Axis& across = sweep.axes.back();
-  Plot plot{.title = fmt::format("{}: {} by {}", page.subject, up.title, across.name),
-            .note = fmt::format("{}, {}, by {}", page.device, page.held, design::source_name(sweep.source)),
-            .x = {.title = across.name, .unit = "", .scale = change_scale(across.values), .prefixes = false, .whole = true},
-            .y = {.title = up.title, .unit = up.unit, .scale = Scale::kLinear, .prefixes = true}};
+  Plot plot{
+      .title = fmt::format("{}: {} by {}", page.subject, up.title, across.name),
+      .note = fmt::format("{}, {}, by {}", page.device, page.held, design::source_name(sweep.source)),
+      .x = {.title = across.name, .unit = "", .scale = change_scale(across.values), .prefixes = false, .whole = true},
+      .y = {.title = up.title, .unit = up.unit, .scale = Scale::kLinear, .prefixes = true}};
   // With two settings the changes hold for every line, so they are said once.
   if (sweep.axes.size() > 1) {
     for (const std::string& change : page.changes) plot.note += ", " + change;
@@ -118,7 +125,8 @@ Plot to_plot(const WhatIfSweepPage& page) {
       plot.note += fmt::format(", the first {} of {} lines", kMostChangeLines, sweep.lines.size());
       break;
     }
-    Series series{.name = line.name, .points = {},
+    Series series{.name = line.name,
+                  .points = {},
                   .mark = line.points.size() > 2 * kMostSweepRows ? Mark::kLine : Mark::kLineAndPoints};
     for (const design::ChangePoint& p : line.points) {
       if (const auto value = up.value(p)) series.points.push_back({static_cast<double>(p.value), *value});
@@ -126,14 +134,14 @@ Plot to_plot(const WhatIfSweepPage& page) {
     if (const auto end = end_of_memory(line); end && page.drawn != Drawn::kMemory) {
       plot.guides.push_back({.at = Guide::At::kX,
                              .value = static_cast<double>(*end),
-                             .label = sweep.lines.size() == 1 ? fmt::format("does not fit from {}", *end)
-                                                              : fmt::format("{}: does not fit from {}", line.name, *end),
+                             .label = sweep.lines.size() == 1
+                                          ? fmt::format("does not fit from {}", *end)
+                                          : fmt::format("{}: does not fit from {}", line.name, *end),
                              .low = plot.guides.size() % 2 == 1});
     }
     plot.series.push_back(std::move(series));
   }
-  if (page.measured)
-    plot.series.push_back({.name = "measured", .points = {*page.measured}, .mark = Mark::kPoints});
+  if (page.measured) plot.series.push_back({.name = "measured", .points = {*page.measured}, .mark = Mark::kPoints});
   if (page.drawn == Drawn::kMemory && page.device_bytes > 0)
     plot.guides.push_back({.at = Guide::At::kY, .value = page.device_bytes, .label = "memory of the device"});
   return plot;
@@ -148,10 +156,12 @@ std::string to_text(const WhatIfSweepPage& page, bool colour) {
   for (const std::string& change : page.changes) changes += (changes.empty() ? "" : ", ") + change;
   std::string axes;
   for (const base::Axis& axis : page.sweep.axes) axes += (axes.empty() ? "" : " and ") + axis.name;
-  std::string out = style.heading(fmt::format("Sweep over {}{}{}", axes, changes.empty() ? "" : ", with ", changes)).substr(1);
+  std::string out =
+      style.heading(fmt::format("Sweep over {}{}{}", axes, changes.empty() ? "" : ", with ", changes)).substr(1);
   out += wrapped(fmt::format("{}, on {}, {}.", page.subject, page.device, page.held));
   for (const design::ChangeLine& line : page.sweep.lines) {
-    std::vector<analyze::ColumnDescription> value{{.key = "value", .title = page.sweep.axes.back().name, .format = "count"}};
+    std::vector<analyze::ColumnDescription> value{
+        {.key = "value", .title = page.sweep.axes.back().name, .format = "count"}};
     out += style.heading(line.name) + tables.rows(path, base::fields_json(thinned(rows_of(line))), SIZE_MAX, value);
     if (line.points.size() > kMostSweepRows)
       out += wrapped(fmt::format("{} of {} values; --json has all of them.", kMostSweepRows, line.points.size()));
@@ -167,6 +177,8 @@ std::string to_text(const WhatIfSweepPage& page, bool colour) {
   return out;
 }
 
-void to_json(const WhatIfSweepPage& page, Json& out) { out.update(described_fields(kSweepDocument, document_of(page))); }
+void to_json(const WhatIfSweepPage& page, Json& out) {
+  out.update(described_fields(kSweepDocument, document_of(page)));
+}
 
 }  // namespace llmprof::report
