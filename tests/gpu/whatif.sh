@@ -13,10 +13,10 @@ record() { # NAME and options: three runs, of which the one with the median TPOT
   done
 }
 record base --batch 1 --prompt 256
-record batch=8 --batch 8 --prompt 256
-record batch=32 --batch 32 --prompt 256
-record prompt=1024 --batch 1 --prompt 1024
-record kv_heads=1 --batch 1 --prompt 256 --kv-heads 1
+record batch-8 --batch 8 --prompt 256
+record batch-32 --batch 32 --prompt 256
+record prompt-1024 --batch 1 --prompt 1024
+record kv_heads-1 --batch 1 --prompt 256 --kv-heads 1
 "$llmprof" report base-1 --json | python3 -c 'import json, sys; json.dump(json.load(sys.stdin)["model"]["config"], open("config.json", "w"))'
 "$llmprof" bench --for config.json --device "$device" --max-tokens 8192 --max-batch 32 --max-context 2048 >bench.txt || exit 1
 python3 - "$llmprof" <<'P'
@@ -29,7 +29,7 @@ def measured(name):
     return {key: (statistics.median(values), values.index(statistics.median(values)) + 1) for key, values in ns.items()}
 base, inside, rows = measured("base"), 0, 0
 for change in ("batch=8", "batch=32", "prompt=1024", "kv_heads=1"):
-    real = measured(change)
+    real = measured(change.replace("=", "-"))
     sets = ["--set", change] + (["--set", "context=1056"] if change == "prompt=1024" else [])
     for row in said("whatif", f"base-{base['decode'][1]}", *sets)["expected"]:
         now, stage = real[row["stage"]][0], row["stage"]

@@ -86,7 +86,7 @@ Upward upward(Drawn drawn, bool floor) {
     case Drawn::kTokensPerS:
       return {"tokens/s" + most, "", [](const auto& p) { return p.tokens_per_s; }};
     default:
-      return {"memory", "B", [](const auto& p) { return std::optional(p.memory_bytes); }};
+      return {.title = "memory", .unit = "B", .value = [](const auto& p) { return std::optional(p.memory_bytes); }};
   }
 }
 
