@@ -141,6 +141,7 @@ void WhatIfPrices::add_tables(Cost& cost, const ModelSetup& setup, Priced& price
   priced.scaled = cost.by_difference != nullptr;
   priced.notes = cost.notes;
   priced.stands_on = predict::stands_on_words(all);
+  if (priced.scaled) priced.stands_on += "; scaled operators count as what they are scaled from";
   set_rate(setup.options, priced);
 }
 

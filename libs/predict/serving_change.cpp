@@ -38,11 +38,12 @@ std::string interval(double low_ns, double high_ns) {
   return fmt::format("{} … {}", base::human_ns(low_ns), base::human_ns(high_ns));
 }
 
-ServingSide side_of(const ServingForecast& forecast) {
+ServingSide side_of(const ServingInput& input, const ServingForecast& forecast) {
+  const std::string scaled = input.other_tables.empty() ? "" : "; scaled operators count as what they are scaled from";
   return {.kv_blocks = forecast.rules.num_gpu_blocks,
           .block_tokens = forecast.rules.block_size,
           .blocks_source = forecast.blocks_derived ? "rule" : "given",
-          .stands_on = stands_on_words(forecast.stands_on),
+          .stands_on = stands_on_words(forecast.stands_on) + scaled,
           .step_error = forecast.error};
 }
 
@@ -99,7 +100,7 @@ ServingChange change_of(const ServingInput& before_input, const ServingForecast&
   both("steps", "", [](const F& f) { return f.simulation.step_count; });
   add("devices", "", static_cast<double>(before_input.parallel.ranks() * before_input.replicas),
       static_cast<double>(after_input.parallel.ranks() * after_input.replicas));
-  out.before = side_of(before), out.after = side_of(after);
+  out.before = side_of(before_input, before), out.after = side_of(after_input, after);
   for (const auto& [notes, others, word] :
        {std::tuple{&before.notes, &after.notes, "before: "}, std::tuple{&after.notes, &before.notes, "after: "}}) {
     for (const std::string& note : *notes) {

@@ -209,7 +209,8 @@ void add_rows(const Inputs& in, std::vector<Cliff>& out) {
         "{} more rows take {} longer ({} instead of {}, all products of a step)",
         human_percent(static_cast<double>(jump.rows_above) / static_cast<double>(jump.rows_below) - 1),
         human_percent(jump.ns_above / jump.ns_below - 1), base::human_ns(jump.ns_above), base::human_ns(jump.ns_below));
-    if (on_it || jump.rows_below > batch) row.better = fmt::format("batch={}", jump.rows_below);
+    if (on_it || (jump.rows_below > batch && jump.rows_below <= 2 * batch))
+      row.better = fmt::format("batch={}", jump.rows_below);
     out.push_back(std::move(row));
     return;
   }
