@@ -142,12 +142,10 @@ std::string to_text(const WhatIfPage& page, bool colour) {
                : wrapped(fmt::format("By {}. Before: {}. After: {}.", by->source, by->before, by->after));
   }
   if (!page.changes.empty()) out += "\n" + to_text(DesignDiffPage{page.before, page.after, document.rows}, colour);
-  Json gradients = base::fields_json(document.gradients);
-  for (std::size_t i = 0; i < document.gradients.size(); ++i) {
-    const design::Gradient& each = document.gradients[i];
-    if (each.parts != 1) gradients[i]["what"] = fmt::format("{} ({}, / {})", each.what, each.setting, each.parts);
+  out += section("gradients", base::fields_json(document.gradients));
+  for (const design::Gradient& each : document.gradients) {
+    if (each.parts != 1) out += wrapped(fmt::format("{}: {}, divided by {}.", each.what, each.setting, each.parts));
   }
-  out += section("gradients", gradients);
   if (!page.cliffs.empty())
     out += style.heading(page.changes.empty() ? "Cliffs" : "Cliffs, with the change") + cliff_lines(page.cliffs);
   return out + noted(page.notes);
