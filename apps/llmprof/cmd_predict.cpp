@@ -50,7 +50,9 @@ constexpr Option kOptions[] = {
     {"--tp", "", "", "N", "", "tensor parallel"},
     {"--ep", "", "", "N", "", "expert parallel: ranks that share the experts"},
     {"--dp", "", "", "N", "", "data parallel: replicas of the model"},
-    {"--set", "", "", "KEY=VALUE", "", "a setting of the engine, by vLLM's name: max_num_seqs=64; may be repeated",
+    {"--set", "", "", "KEY=VALUE", "",
+     "a setting of the engine, by vLLM's name: max_num_seqs=64, or a change to the model, as for llmprof whatif: "
+     "kv_heads=4; may be repeated",
      true},
     {"--batch", "", "", "N", "1", "steps, without --serving: sequences together"},
     {"--context", "", "", "TOKENS", "",
@@ -101,10 +103,10 @@ void take_power(const analyze::Summary& summary, predict::StepsInput& steps) {
     const double error = stage.energy_error_j.value_or(0) / *stage.energy_j;
     constexpr double kTooCoarse = 0.25;  // a stage too short for its readings
     if (error > kTooCoarse) continue;
-    const predict::Power power{.watts = *stage.power_w,
-                               .bound = false,
-                               .source = fmt::format("measured in the run's {} steps, to {}", stage.stage,
-                                                     base::human_percent(error))};
+    const predict::Power power{
+        .watts = *stage.power_w,
+        .bound = false,
+        .source = fmt::format("measured in the run's {} steps, to {}", stage.stage, base::human_percent(error))};
     if (stage.stage == "prefill") steps.prefill_power = power;
     if (stage.stage == "decode") steps.decode_power = power;
   }
@@ -278,11 +280,11 @@ Result<std::string> serving_page(const Arguments& arguments) {
 Result<int> run(const Arguments& arguments) {
   const bool program = arguments.given("--from");
   LLMPROF_TRY(check_output(arguments));
-  LLMPROF_LET(const std::string page, arguments.given("--calibrate")                ? calibrate_page(arguments)
-                                      : arguments.on("--backtest")                    ? backtest_page(arguments)
-                                      : program && arguments.given("--measured") ? measured_steps_page(arguments)
-                                      : !program && is_serving(arguments) ? serving_page(arguments)
-                                                                          : steps_page(arguments));
+  LLMPROF_LET(const std::string page, arguments.given("--calibrate")            ? calibrate_page(arguments)
+                                      : arguments.on("--backtest")              ? backtest_page(arguments)
+                                      : program&& arguments.given("--measured") ? measured_steps_page(arguments)
+                                      : !program && is_serving(arguments)       ? serving_page(arguments)
+                                                                                : steps_page(arguments));
   print(page);
   return 0;
 }

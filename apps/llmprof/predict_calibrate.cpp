@@ -172,9 +172,9 @@ Result<std::string> calibrate_page(const Arguments& arguments) {
   LLMPROF_LET(const bool async, schedules_ahead(arguments, input.device.device));
   Result<predict::Calibration> fitted = predict::fit_calibration(observed.steps, async);
   if (!fitted) {
-    return Error{fitted.error().code, fmt::format("{}: {}", subject.opened.page.run, fitted.error().message),
-                 fmt::format("{}; {} of its steps do not say what is in their batches", fitted.error().hint,
-                             observed.unknown)};
+    return Error{
+        fitted.error().code, fmt::format("{}: {}", subject.opened.page.run, fitted.error().message),
+        fmt::format("{}; {} of its steps do not say what is in their batches", fitted.error().hint, observed.unknown)};
   }
   predict::Calibration& calibration = *fitted;
   calibration.run = std::string(base::base_name(subject.opened.page.run));

@@ -138,6 +138,10 @@ Result<serving::Workload> asked_workload(const Arguments& arguments) {
 }
 
 Result<predict::Deployment> asked_deployment(const Arguments& arguments) {
+  return asked_deployment(arguments, arguments.all("--set"));
+}
+
+Result<predict::Deployment> asked_deployment(const Arguments& arguments, const std::vector<std::string>& settings) {
   std::vector<std::string> folders;
   if (arguments.given("--tables")) folders.push_back(arguments.get("--tables"));
   for (const char* file : {"--measured", "--workload"}) {
@@ -162,7 +166,7 @@ Result<predict::Deployment> asked_deployment(const Arguments& arguments) {
     LLMPROF_LET(const std::uint64_t bytes, record::parse_bytes(arguments.get("--device-memory")));
     out.device_memory_bytes = static_cast<double>(bytes);
   }
-  for (const std::string& setting : arguments.all("--set")) out.settings.push_back(setting);
+  for (const std::string& setting : settings) LLMPROF_TRY(predict::add_setting(out, setting));
   if (out.model.empty())
     return usage("no model is given", "llmprof predict llama-3.1-8b --device h100-sxm --serving vllm --rate 4");
   return out;
@@ -193,6 +197,14 @@ Result<predict::ServingInput> asked_input(const Arguments& arguments, const pred
       input.tables = std::move(*kept);
       input.notes.push_back(kMeasuredHere);
       input.notes.push_back(kBestImplementation);
+    } else if (input.unchanged) {
+      const predict::TablesKey own_key{input.device.device, *input.unchanged, deployment.tensor,
+                                       predict::kept_type(*input.unchanged, input.device.device, deployment.dtype)};
+      if (kept = predict::kept_tables(own_key, times); kept) {
+        input.notes.push_back(kMeasuredHere + ", of the model before --set");
+        input.notes.push_back(kBestImplementation);
+        LLMPROF_TRY(predict::use_tables_of(input, *kept, *input.unchanged, input.parallel));
+      }
     }
   }
   if (!input.tables.empty() && !arguments.on("--no-calibration")) {

@@ -13,6 +13,8 @@ Result<predict::serving::Workload> asked_workload(const Arguments& arguments);  
 Result<predict::serving::Slo> asked_slo(const Arguments& arguments);
 // What meta.json beside the files says, and on top of it what was asked for.
 Result<predict::Deployment> asked_deployment(const Arguments& arguments);
+// The same with these settings instead of --set.
+Result<predict::Deployment> asked_deployment(const Arguments& arguments, const std::vector<std::string>& settings);
 // Tables as asked for, else those that `bench --for` measured on this device, else none. Without a workload.
 Result<predict::ServingInput> asked_input(const Arguments& arguments, const predict::Deployment& deployment);
 

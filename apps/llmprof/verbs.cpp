@@ -40,7 +40,7 @@ const std::vector<Group>& groups() {
        {{&kModel, "--batch --prompt --context --dtype --device --tp --diff --sweep --list"},
         {&kPredict, "--serving --device --tables --workload --rate --prompt --new --tp --set --slo --measured"},
         {&kPlan, "--slo --rate --device --price --dtype --tp --prompt --new --max-devices --full --json"},
-        {&kWhatif, "--set --device --batch --prompt --context --json"},
+        {&kWhatif, "--set --sweep --output --serving --rate --device --batch --prompt --context --json"},
         {&kDevices, "--all --measure --json"},
         {&kRoofline, "--device --quick --stored --plot"},
         {&kBench, "--list --device --dtype --like --from --output --compare --plot"},

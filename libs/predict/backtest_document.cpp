@@ -13,9 +13,9 @@ namespace {
 
 StepCheckRow row_of(const StepBacktest& backtest, const StepCheck& check) {
   const MeasuredSteps& m = check.measured;
-  return {backtest.name,      m.stage,      m.batch,       m.tokens,      m.context,     m.graph ? "graph" : "eager",
-          m.steps,            m.ns,         m.low_ns,      m.high_ns,     check.predicted_ns,
-          check.low_ns,       check.high_ns, check.error(), check.inside(), m.from};
+  return {backtest.name, m.stage,       m.batch,        m.tokens,  m.context,          m.graph ? "graph" : "eager",
+          m.steps,       m.ns,          m.low_ns,       m.high_ns, check.predicted_ns, check.low_ns,
+          check.high_ns, check.error(), check.inside(), m.from};
 }
 
 // Of the checks of one stage.

@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "base/axis.h"
+#include "base/errors.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/suggest.h"
+#include "model/change.h"
+#include "predict/tables/borrow.h"
 
 namespace llmprof::predict {
 namespace {
@@ -53,6 +58,22 @@ Result<hw::DeviceAndPeaks> device_of(const Deployment& deployment, bool measured
   return out;
 }
 
+// Fields of a Deployment that a setting may name. `dtype` is among them: kept tables are found by it.
+struct CountField {
+  std::string_view key;
+  std::int64_t Deployment::*field;
+};
+constexpr CountField kCounts[] = {
+    {"tp", &Deployment::tensor}, {"dp", &Deployment::replicas}, {"ep", &Deployment::expert}};
+struct TextField {
+  std::string_view key;
+  std::string Deployment::*field;
+};
+constexpr TextField kTexts[] = {
+    {"dtype", &Deployment::dtype}, {"kv_dtype", &Deployment::kv_dtype}, {"device", &Deployment::device}};
+
+constexpr std::int64_t kMostRanks = 4096;
+
 std::string unless_auto(std::string type) { return type == "auto" ? "" : type; }
 
 }  // namespace
@@ -95,6 +116,44 @@ Result<Deployment> parse_deployment(std::string_view text, const std::string& wh
   return out;
 }
 
+Result<void> add_setting(Deployment& deployment, std::string_view setting) {
+  const std::size_t equals = setting.find('=');
+  const std::string_view key = setting.substr(0, equals);
+  if (equals == std::string_view::npos || equals + 1 == setting.size())
+    return Error{ErrorCode::kUsage, fmt::format("--set: '{}' is not KEY=VALUE", setting),
+                 "as in --set max_num_seqs=64 --set kv_heads=4"};
+  const std::string_view value = setting.substr(equals + 1);
+  for (const TextField& each : kTexts) {
+    if (each.key != key) continue;
+    deployment.*each.field = value;
+    return {};
+  }
+  for (const CountField& each : kCounts) {
+    if (each.key != key) continue;
+    const Result<std::int64_t> count = base::parse_count(value);
+    if (!count || *count < 1 || *count > kMostRanks)
+      return usage_error("--set {}: '{}' is not a number from 1 to {}", key, value, kMostRanks);
+    deployment.*each.field = *count;
+    return {};
+  }
+  const std::vector<std::string_view> rules = serving::rule_keys();
+  if (std::ranges::find(rules, key) != rules.end()) {
+    deployment.settings.emplace_back(setting);
+    return {};
+  }
+  if (model::is_change_key(key)) {
+    deployment.changes.emplace_back(setting);
+    return {};
+  }
+  std::vector<std::string_view> known = rules;
+  known.insert(known.end(), model::change_keys().begin(), model::change_keys().end());
+  for (const CountField& each : kCounts) known.push_back(each.key);
+  known.emplace_back("device");
+  const std::string near = base::did_you_mean(key, known, 3);
+  return Error{ErrorCode::kUsage, fmt::format("--set: neither the model nor the engine has a setting {}", key),
+               near.empty() ? fmt::format("settings are {}", fmt::join(known, ", ")) : near};
+}
+
 Result<Deployment> find_deployment(const std::vector<std::string>& folders) {
   for (const std::string& folder : folders) {
     for (const char* place : {"/meta.json", "/../meta.json"}) {
@@ -133,6 +192,25 @@ Result<void> check_tables(const OperatorTables& tables, const ServingInput& inpu
 
 }  // namespace
 
+Result<void> use_tables_of(ServingInput& input, const OperatorTables& tables, const model::Config& theirs,
+                           const model::Parallel& their_parallel) {
+  if (tables.empty()) return {};
+  const auto roof_of = [&](const model::Config& config) {
+    return roof_for(config, input.device.peaks, input.device.device.name, input.device.device.cache_bytes);
+  };
+  const DeviceRoof before = roof_of(theirs), after = roof_of(input.config);
+  const auto borrow = [&](Follows follows) {
+    return borrow_tables(tables, {theirs, their_parallel, before}, {input.config, input.parallel, after}, follows);
+  };
+  LLMPROF_LET(BorrowedTables in_proportion, borrow(Follows::kInProportion));
+  input.tables = std::move(in_proportion.tables);
+  if (in_proportion.scaled.empty()) return {};
+  LLMPROF_LET(BorrowedTables by_difference, borrow(Follows::kByDifference));
+  input.other_tables = std::move(by_difference.tables);
+  input.notes.push_back(scaled_note(in_proportion.scaled));
+  return {};
+}
+
 Result<ServingInput> serving_input(const Deployment& deployment, OperatorTables tables) {
   LLMPROF_LET(const model::OpenedModel opened, open_named(deployment.model));
   LLMPROF_LET(const hw::DeviceAndPeaks device, device_of(deployment, !tables.empty()));
@@ -149,7 +227,16 @@ Result<ServingInput> serving_input(const Deployment& deployment, const model::Op
   out.replicas = deployment.replicas;
   out.device = device;
   LLMPROF_TRY(check_tables(tables, out, deployment.model));
-  out.tables = std::move(tables);
+  if (!deployment.changes.empty()) out.unchanged = out.config;
+  for (const std::string& change : deployment.changes) {
+    const std::size_t equals = change.find('=');
+    LLMPROF_TRY(model::change(out.config, change.substr(0, equals), change.substr(equals + 1)));
+  }
+  if (out.unchanged) {
+    LLMPROF_TRY(use_tables_of(out, tables, *out.unchanged, out.parallel));
+  } else {
+    out.tables = std::move(tables);
+  }
   const serving::EngineDevice engine_device{static_cast<double>(out.device.device.memory_bytes), out.device.device.name,
                                             0};
   LLMPROF_LET(out.rules, serving::engine_rules(deployment.engine, engine_device));

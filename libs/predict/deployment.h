@@ -23,7 +23,12 @@ struct Deployment {
   std::int64_t tensor = 1, replicas = 1;
   std::int64_t expert = 1;            // ranks that share the experts
   std::vector<std::string> settings;  // of the engine, "max_num_seqs=256", as serving::set_rule() takes them
+  std::vector<std::string> changes;   // of the model, "kv_heads=4", as model::change() takes them
 };
+
+// "max_num_seqs=64", "kv_heads=4", "tp=2": puts a setting where it belongs. Errors: an unknown key, with what was
+// perhaps meant over all of them. Values are checked by serving_input().
+Result<void> add_setting(Deployment& deployment, std::string_view setting);
 
 // Keys of another type than expected are passed over, text that is no JSON object is an error.
 Result<Deployment> parse_deployment(std::string_view text, const std::string& where);
@@ -38,5 +43,9 @@ Result<ServingInput> serving_input(const Deployment& deployment, const model::Op
                                    const hw::DeviceAndPeaks& device, OperatorTables tables);
 // The model of a deployment. "meta-llama/Llama-3.1-8B" is also the built-in model of that name.
 Result<model::OpenedModel> open_named(const std::string& name);
+
+// Tables of another shape of the model, of the same device, for this one (tables/borrow.h).
+Result<void> use_tables_of(ServingInput& input, const OperatorTables& tables, const model::Config& theirs,
+                           const model::Parallel& their_parallel);
 
 }  // namespace llmprof::predict

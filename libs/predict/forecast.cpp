@@ -47,7 +47,6 @@ void widen(const serving::Metrics& by, ServingForecast& out) {
 
 // Longer steps may shorten a latency, and fewer blocks another: all ends are tried.
 Result<void> add_interval(const ServingInput& input, TableStepCost& cost, ServingForecast& out) {
-  out.low = out.high = out.metrics;
   serving::SimulateOptions options = simulate_options(input);
   options.most_step_records = 0;
   for (const double factor : {out.error.least, out.error.most}) {
@@ -176,7 +175,14 @@ Result<ServingForecast> forecast_serving(const ServingInput& input) {
   out.operator_errors = backtest_operators(*cost);
   out.error = step_error(out.operator_errors, out.stands_on);
   if (input.calibration) widen(out.error, *input.calibration, load_of(out.simulation));
+  out.low = out.high = out.metrics;
   LLMPROF_TRY(add_interval(input, *cost, out));
+  if (!input.other_tables.empty()) {
+    ServingInput other = input;
+    other.tables = input.other_tables;
+    LLMPROF_LET(const std::unique_ptr<TableStepCost> other_cost, step_cost_of(other));
+    LLMPROF_TRY(add_interval(other, *other_cost, out));
+  }
   out.notes.insert(out.notes.end(), cost->notes().begin(), cost->notes().end());
   for (std::size_t i = 1; i < out.simulation.rejected.size(); ++i) {
     if (out.simulation.rejected[i] == 0) continue;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,10 @@ struct ServingInput {
   std::string config_text, origin;  // its config.json, and where it is from
   model::Parallel parallel;
   std::int64_t replicas = 1;
-  hw::DeviceAndPeaks device;  // without peaks where only tables know it
-  OperatorTables tables;      // may be empty: the bare roof
+  hw::DeviceAndPeaks device;               // without peaks where only tables know it
+  OperatorTables tables;                   // may be empty: the bare roof
+  std::optional<model::Config> unchanged;  // the model before Deployment::changes; nullopt: there are none
+  OperatorTables other_tables;  // of a changed model, if its operators follow their floors in the other way: intervals
   HostCosts host;
   double device_factor = 1;                        // of all device times
   std::shared_ptr<const Calibration> calibration;  // where host and device_factor are from, and how well known

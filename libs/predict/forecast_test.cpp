@@ -5,6 +5,7 @@
 
 #include "predict/backtests.h"
 #include "predict/deployment.h"
+#include "predict/serving_change.h"
 
 namespace llmprof::predict {
 namespace {
@@ -53,6 +54,49 @@ TEST(Deployment, KeysOfAnotherTypeArePassedOver) {
   EXPECT_TRUE(read->settings.empty());
   EXPECT_FALSE(parse_deployment("[1]", "x"));
   EXPECT_FALSE(parse_deployment("{", "x"));
+}
+
+TEST(Deployment, ASettingGoesWhereItBelongs) {
+  Deployment asked = llama_on_h100();
+  for (const char* each : {"max_num_seqs=64", "kv_heads=4", "dtype=float8", "tp=2", "device=h200"})
+    ASSERT_TRUE(add_setting(asked, each)) << each;
+  EXPECT_THAT(asked.settings, testing::ElementsAre("max_num_seqs=64"));
+  EXPECT_THAT(asked.changes, testing::ElementsAre("kv_heads=4"));
+  EXPECT_EQ(asked.dtype, "float8");
+  EXPECT_EQ(asked.tensor, 2);
+  EXPECT_EQ(asked.device, "h200");
+  EXPECT_THAT(add_setting(asked, "kv_head=4").error().hint, HasSubstr("kv_heads"));
+  EXPECT_THAT(add_setting(asked, "max_num_seq=4").error().hint, HasSubstr("max_num_seqs"));
+  EXPECT_THAT(add_setting(asked, "tp=0").error().message, HasSubstr("tp"));
+  EXPECT_THAT(add_setting(asked, "kv_heads").error().message, HasSubstr("KEY=VALUE"));
+}
+
+// Half the key-value heads: half the bytes of a token, and a few blocks more than twice as many, as weights shrink,
+// too.
+TEST(Deployment, AChangedModelIsPredicted) {
+  Deployment asked = llama_on_h100();
+  const auto before = serving_input(asked, {});
+  ASSERT_TRUE(add_setting(asked, "kv_heads=4"));
+  const auto after = serving_input(asked, {});
+  ASSERT_TRUE(before && after);
+  ServingInput was = *before, is = *after;
+  was.workload = is.workload = steady_load(4);
+  const auto old_forecast = forecast_serving(was), forecast = forecast_serving(is);
+  ASSERT_TRUE(old_forecast && forecast);
+  EXPECT_DOUBLE_EQ(forecast->memory.kv_bytes_per_token, old_forecast->memory.kv_bytes_per_token / 2);
+  EXPECT_GT(forecast->rules.num_gpu_blocks, 2 * old_forecast->rules.num_gpu_blocks);
+  const ServingChange change = change_of(was, *old_forecast, is, *forecast);
+  const auto blocks = std::ranges::find(change.amounts, "KV cache, a token", &AmountChange::name);
+  ASSERT_NE(blocks, change.amounts.end());
+  EXPECT_DOUBLE_EQ(*blocks->ratio, 0.5);
+  ASSERT_EQ(change.latency.size(), 16U);
+  for (const LatencyChange& row : change.latency) {
+    EXPECT_DOUBLE_EQ(*row.ratio, row.after_ns / row.before_ns) << row.label;
+    EXPECT_LE(row.after_low_ns, row.after_ns) << row.label;
+    EXPECT_GE(row.after_high_ns, row.after_ns) << row.label;
+  }
+  asked.changes = {"kv_heads=5"};
+  EXPECT_THAT(serving_input(asked, {}).error().message, HasSubstr("evenly"));
 }
 
 TEST(Deployment, AModelThatDoesNotFitIsAnErrorThatNamesTheQuantity) {

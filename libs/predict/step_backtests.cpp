@@ -110,8 +110,7 @@ Result<StepBacktest> of_program(const Files& files, const Deployment& deployment
                                 const std::vector<MeasuredSteps>& measured) {
   const std::string *kernels = find(files, kKernels), *config_text = find(files, kConfig);
   if (kernels == nullptr || config_text == nullptr) {
-    return Error{ErrorCode::kNotFound,
-                 fmt::format("{}: {} is missing", where, kernels == nullptr ? kKernels : kConfig),
+    return Error{ErrorCode::kNotFound, fmt::format("{}: {} is missing", where, kernels == nullptr ? kKernels : kConfig),
                  "llmprof predict --from RUN --measured RUN2 --save FOLDER writes a whole one"};
   }
   LLMPROF_LET(Implementation implementation,

@@ -37,8 +37,15 @@ ProgramCost cost(bool graph = true) {
 model::Config config() { return *model::parse_config(kConfig, "test"); }
 
 MeasuredSteps decode(std::int64_t batch, double ns) {
-  return {.stage = "decode", .batch = batch, .context = 100, .graph = true, .ns = ns, .low_ns = ns, .high_ns = ns,
-          .steps = 20, .from = "run_2"};
+  return {.stage = "decode",
+          .batch = batch,
+          .context = 100,
+          .graph = true,
+          .ns = ns,
+          .low_ns = ns,
+          .high_ns = ns,
+          .steps = 20,
+          .from = "run_2"};
 }
 
 TEST(StepBacktest, PredictsStepsOfOtherRuns) {

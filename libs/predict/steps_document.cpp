@@ -35,7 +35,7 @@ OpRow row_of(const StageTimes& stage, const OpTime& op) {
 }
 
 // A model that was inferred has no name.
-std::string name_of(const model::Config& config, const std::string& origin) {
+std::string model_name(const model::Config& config, const std::string& origin) {
   if (!config.name.empty()) return config.name;
   return fmt::format("{}, {} parameters{}", config.family,
                      base::human_count(static_cast<double>(model::parameters(model::Graph(config)))),
@@ -63,7 +63,7 @@ std::vector<EnergyRow> energy_rows(const StepsInput& input, const StepsPredictio
 
 StepsDocument document_of(const StepsInput& input, const StepsPrediction& prediction, const TableStepCost& cost) {
   StepsDocument out;
-  out.model = name_of(cost.input().config, input.model_origin), out.device = input.device.name;
+  out.model = model_name(cost.input().config, input.model_origin), out.device = input.device.name;
   out.batch = input.batch, out.prompt = input.prompt;
   out.context = input.context > 0 ? input.context : input.prompt + 1;
   out.ttft_ns = prediction.ttft_ns, out.tpot_ns = prediction.tpot_ns;

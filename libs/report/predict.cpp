@@ -153,8 +153,9 @@ std::string to_text(const StepsPage& page, bool colour) {
                              d.step_error.most, d.step_error.why));
   for (const predict::NearestStepRow& each : d.backtest) out += nearest_line(each);
   if (d.backtest.empty()) {
-    out += wrapped("No back-test of steps is known: how wrong whole steps are was not measured. "
-                   "llmprof predict --backtest runs those of servings.");
+    out += wrapped(
+        "No back-test of steps is known: how wrong whole steps are was not measured. "
+        "llmprof predict --backtest runs those of servings.");
   }
   for (const std::string& note : d.notes) out += wrapped("- " + note + ".");
   return out + run_line(d.run);

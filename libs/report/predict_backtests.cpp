@@ -81,9 +81,10 @@ std::string to_text(const CalibrationPage& page, bool colour) {
   const base::Json nothing;
   const TableText tables(nothing);
   std::string out = Style{colour}.heading(fmt::format("Calibrated by {}", d.run)).substr(1);
-  std::string of = fmt::format("{} on {}: what {} took, from the begin of one to that of the next, against the "
-                               "times of their operators ({}).",
-                               d.model, d.device, counted(d.steps, "steady step"), d.tables);
+  std::string of = fmt::format(
+      "{} on {}: what {} took, from the begin of one to that of the next, against the "
+      "times of their operators ({}).",
+      d.model, d.device, counted(d.steps, "steady step"), d.tables);
   if (d.left_out > 0)
     of += fmt::format(" Left out: {} far longer than the others, as when an engine waits for requests.",
                       counted(d.left_out, "step"));
@@ -94,9 +95,10 @@ std::string to_text(const CalibrationPage& page, bool colour) {
   for (const predict::TermRow& term : d.terms) {
     if (!term.determined) out += wrapped(fmt::format("- {} is not determined: {}.", term.term, term.why));
   }
-  out += wrapped(fmt::format("With these terms the steps are predicted {} off at the median: the steps that they were "
-                             "fitted to, so this is no back-test.",
-                             base::human_percent(d.median_error)));
+  out +=
+      wrapped(fmt::format("With these terms the steps are predicted {} off at the median: the steps that they were "
+                          "fitted to, so this is no back-test.",
+                          base::human_percent(d.median_error)));
   return out + wrapped(fmt::format("Kept in {}. Predictions with these tables use it; --no-calibration leaves it out.",
                                    d.kept));
 }

@@ -45,7 +45,8 @@ std::vector<std::string> seeds() {
 }
 
 std::vector<std::string> dictionary() {
-  return {"\"row\": \"kernel\"", "\"tokens\": ", "\"blocks\": ", "\"scale\": \"context\"", "\"stage\": \"prefill\"", "1e308", "-1", "null"};
+  return {"\"row\": \"kernel\"",    "\"tokens\": ", "\"blocks\": ", "\"scale\": \"context\"",
+          "\"stage\": \"prefill\"", "1e308",        "-1",           "null"};
 }
 
 }  // namespace

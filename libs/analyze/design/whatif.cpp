@@ -3,147 +3,177 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 
 #include "base/axis.h"
+#include "base/errors.h"
 #include "base/suggest.h"
+#include "model/change.h"
 
 namespace llmprof::analyze::design {
 namespace {
 
-Error usage(std::string message, std::string hint = "") {
-  return Error{ErrorCode::kUsage, std::move(message), std::move(hint)};
+template <auto kMember>
+std::int64_t* option_of(ModelSetup& setup) {
+  return &(setup.options.*kMember);
+}
+template <auto kMember>
+std::int64_t* parallel_of(ModelSetup& setup) {
+  return &(setup.options.parallel.*kMember);
 }
 
-constexpr std::int64_t kMostValue = 1'000'000'000;
-
-// Every layer of the model alike.
-template <class Edit>
-void edit_kinds(model::Config& config, const Edit& edit) {
-  for (model::LayerKind& kind : config.kinds) edit(kind);
-  config.stored.clear();  // sizes of a checkpoint are of the model as it was
-}
-
+// How a model is run; what it is: model/change.h.
 struct Key {
   std::string_view name;
-  Result<void> (*apply)(ModelSetup&, std::int64_t);
+  std::int64_t* (*place)(ModelSetup&);
+};
+constexpr Key kKeys[] = {
+    {"batch", option_of<&Options::batch>},           {"prompt", option_of<&Options::prompt>},
+    {"context", option_of<&Options::context>},       {"tp", parallel_of<&model::Parallel::tensor>},
+    {"pp", parallel_of<&model::Parallel::pipeline>}, {"ep", parallel_of<&model::Parallel::expert>}};
+
+std::optional<double> less(const std::optional<double>& a, const std::optional<double>& b) {
+  return a && b ? std::optional(*a - *b) : std::nullopt;
+}
+
+std::optional<double> ns_of(const Priced& priced, std::string_view stage) {
+  const PricedStage* found = priced.stage(stage);
+  return found == nullptr ? std::nullopt : std::optional(found->ns);
+}
+
+// Puts the ratio of two predictions on a measured stage.
+void apply(const Priced& before, const Priced& after, const MeasuredStage& measured, ExpectedStage& out) {
+  const PricedStage *a = before.stage(measured.stage), *b = after.stage(measured.stage);
+  if (a == nullptr || b == nullptr || !(a->ns > 0) || !(b->ns > 0)) return;
+  out.predicted_before_ns = a->ns, out.predicted_after_ns = b->ns, out.ratio = b->ns / a->ns;
+  const double own = before.with_host ? measured.ns : measured.ns * std::clamp(measured.busy.value_or(1), 0.0, 1.0);
+  if (!(own > 0)) return;
+  out.error = a->ns / own - 1;
+  const double off = std::max(a->ns / own, own / a->ns);
+  if (off > kFarthest) return;
+  const double idle = measured.ns - own, changed = own * b->ns / a->ns;
+  // A run that beats its floor says that the peaks are too low, and how much at least.
+  const double floor = out.floor_after_ns * std::min(1.0, measured.ns / out.floor_before_ns);
+  out.expected_ns = std::max(floor, idle + changed);
+  out.least_ns = std::max(floor, idle + changed / off * b->least);
+  out.most_ns = idle + std::max(0.0, *out.expected_ns - idle) * off * b->most;
+  out.by = after.by();
+}
+
+// A setting, and the part of its difference that is of one more.
+struct More {
+  std::string what, setting;
+  std::int64_t parts = 1;
 };
 
-Result<void> set_heads(ModelSetup& setup, std::int64_t heads) {
-  for (const model::LayerKind& kind : setup.subject.config.kinds) {
-    if (heads % std::max<std::int64_t>(1, kind.attention.kv_heads) != 0)
-      return usage(fmt::format("{} heads cannot share {} key-value heads evenly", heads, kind.attention.kv_heads));
+// Heads share key-value heads evenly, so one more may not exist: the next number that does, divided.
+void add_heads(const model::Attention& attention, std::vector<More>& out) {
+  if (attention.latent() || attention.kv_heads < 1) return;
+  const std::int64_t heads = attention.heads, kv = attention.kv_heads;
+  out.push_back({"1 query head more", fmt::format("heads={}", heads + kv), kv});
+  std::int64_t other = kv + 1;
+  while (other <= heads && heads % other != 0) ++other;
+  if (other > heads) {
+    for (other = kv - 1; other > 1 && heads % other != 0;) --other;
   }
-  edit_kinds(setup.subject.config, [&](model::LayerKind& kind) { kind.attention.heads = heads; });
-  return {};
+  if (other >= 1 && other != kv)
+    out.push_back({"1 key-value head more", fmt::format("kv_heads={}", other), other - kv});
 }
 
-Result<void> set_kv_heads(ModelSetup& setup, std::int64_t heads) {
-  for (const model::LayerKind& kind : setup.subject.config.kinds) {
-    if (kind.attention.latent()) return usage("this model keeps a latent: it has no key-value heads to change");
-    if (kind.attention.heads % heads != 0)
-      return usage(fmt::format("{} heads cannot share {} key-value heads evenly", kind.attention.heads, heads));
+std::vector<More> one_more(const model::Config& config, const Options& options) {
+  std::vector<More> out = {{"1 layer more", fmt::format("layers={}", config.layers() + 1)}};
+  const model::LayerKind& kind = config.kinds.front();
+  add_heads(kind.attention, out);
+  for (const model::LayerKind& each : config.kinds) {
+    if (each.mlp.experts == 0) continue;
+    out.push_back({"1 expert per token more", fmt::format("experts_per_token={}", each.mlp.experts_per_token + 1)});
+    break;
   }
-  edit_kinds(setup.subject.config, [&](model::LayerKind& kind) { kind.attention.kv_heads = heads; });
-  return {};
-}
-
-Result<void> set_layers_of(ModelSetup& setup, std::int64_t layers) {
-  model::Config& config = setup.subject.config;
-  if (layers > 100'000) return usage(fmt::format("{} layers are too many", layers));
-  const std::vector<std::uint32_t> kinds = config.kind_of_layer;
-  config.kind_of_layer.clear();
-  for (std::int64_t i = 0; i < layers; ++i)
-    config.kind_of_layer.push_back(kinds[static_cast<std::size_t>(i) % kinds.size()]);
-  config.stored.clear();
-  return {};
-}
-
-Result<void> set_width(ModelSetup& setup, std::int64_t width) {
-  edit_kinds(setup.subject.config, [&](model::LayerKind& kind) { kind.mlp.width = width; });
-  return {};
-}
-
-Result<void> set_experts_per_token(ModelSetup& setup, std::int64_t count) {
-  for (const model::LayerKind& kind : setup.subject.config.kinds) {
-    if (kind.mlp.experts > 0 && count > kind.mlp.experts)
-      return usage(fmt::format("{} experts per token of {}", count, kind.mlp.experts));
-  }
-  edit_kinds(setup.subject.config, [&](model::LayerKind& kind) {
-    if (kind.mlp.experts > 0) kind.mlp.experts_per_token = count;
-  });
-  return {};
-}
-
-Result<void> set_window(ModelSetup& setup, std::int64_t tokens) {
-  edit_kinds(setup.subject.config, [&](model::LayerKind& kind) { kind.attention.window = tokens; });
-  return {};
-}
-
-template <auto kMember>
-Result<void> set_option(ModelSetup& setup, std::int64_t value) {
-  setup.options.*kMember = value;
-  return {};
-}
-template <auto kMember>
-Result<void> set_parallel(ModelSetup& setup, std::int64_t value) {
-  setup.options.parallel.*kMember = value;
-  return {};
-}
-
-constexpr Key kKeys[] = {{"batch", set_option<&Options::batch>},
-                         {"prompt", set_option<&Options::prompt>},
-                         {"context", set_option<&Options::context>},
-                         {"tp", set_parallel<&model::Parallel::tensor>},
-                         {"pp", set_parallel<&model::Parallel::pipeline>},
-                         {"ep", set_parallel<&model::Parallel::expert>},
-                         {"heads", set_heads},
-                         {"kv_heads", set_kv_heads},
-                         {"layers", set_layers_of},
-                         {"intermediate", set_width},
-                         {"experts_per_token", set_experts_per_token},
-                         {"window", set_window}};
-constexpr std::array<std::string_view, 4> kTypes = {"dtype", "kv_dtype", "activation_dtype", "arithmetic"};
-
-Result<bool> set_type(ModelSetup& setup, std::string_view key, std::string_view value) {
-  model::Types types;
-  std::string* const into = key == "dtype"              ? &types.weights
-                            : key == "kv_dtype"         ? &types.kv
-                            : key == "activation_dtype" ? &types.activations
-                            : key == "arithmetic"       ? &types.arithmetic
-                                                        : nullptr;
-  if (into == nullptr) return false;
-  *into = value;
-  setup.subject.config.stored.clear();
-  LLMPROF_TRY(model::set_types(setup.subject.config, types));
-  return true;
+  out.push_back({"1 k more context", fmt::format("context={}", options.context + 1024)});
+  out.push_back({"1 k more prompt", fmt::format("prompt={}", options.prompt + 1024)});
+  out.push_back({"1 sequence more", fmt::format("batch={}", options.batch + 1)});
+  out.push_back({"twice the batch", fmt::format("batch={}", 2 * options.batch)});
+  return out;
 }
 
 }  // namespace
+
+std::vector<std::string> setting_keys() {
+  std::vector<std::string> keys(model::change_keys().begin(), model::change_keys().end());
+  for (const Key& key : kKeys) keys.emplace_back(key.name);
+  keys.emplace_back("device");
+  return keys;
+}
 
 Result<void> set(ModelSetup& setup, std::string_view setting) {
   const std::size_t equals = setting.find('=');
   const std::string_view key = setting.substr(0, equals);
   if (equals == std::string_view::npos || equals + 1 == setting.size())
-    return usage(fmt::format("--set: '{}' is not KEY=VALUE", setting), "as in --set dtype=float8 --set kv_heads=4");
+    return Error{ErrorCode::kUsage, fmt::format("--set: '{}' is not KEY=VALUE", setting),
+                 "as in --set dtype=float8 --set kv_heads=4"};
   const std::string_view value = setting.substr(equals + 1);
-  LLMPROF_LET(const bool is_type, set_type(setup, key, value));
-  if (is_type) return {};
+  if (model::is_change_key(key)) return model::change(setup.subject.config, key, value);
   const auto* const found = std::ranges::find(kKeys, key, &Key::name);
   if (found == std::end(kKeys)) {
-    std::vector<std::string> known(kTypes.begin(), kTypes.end());
-    for (const Key& each : kKeys) known.emplace_back(each.name);
-    known.emplace_back("device");
-    return usage(fmt::format("--set: nothing is called '{}'", key), base::did_you_mean(key, known));
+    return Error{ErrorCode::kUsage, fmt::format("--set: nothing is called '{}'", key),
+                 base::did_you_mean(key, setting_keys())};
   }
   const Result<std::int64_t> count = base::parse_count(value);
-  if (!count || *count < 1 || *count > kMostValue)
-    return usage(fmt::format("--set {}: '{}' is not a number from 1 on", key, value));
-  return found->apply(setup, *count);
+  if (!count || *count < 1 || *count > kMost)
+    return usage_error("--set {}: '{}' is not a number from 1 on", key, value);
+  *found->place(setup) = *count;
+  return {};
+}
+
+std::string_view source_name(Source source) {
+  switch (source) {
+    case Source::kProgram:
+      return "program's kernels";
+    case Source::kTables:
+      return "operator tables";
+    default:
+      return "floor";
+  }
+}
+
+std::string Priced::by() const { return std::string(source_name(source)) + (scaled ? ", scaled" : ""); }
+
+const PricedStage* Priced::stage(std::string_view name) const {
+  const auto found = std::ranges::find(stages, name, &PricedStage::stage);
+  return found == stages.end() ? nullptr : &*found;
+}
+
+Result<Priced> price_at_floor(const ModelSetup& setup, Source /*at_most*/) {
+  LLMPROF_LET(const Design design, make_design(setup.subject, setup.options, setup.roof));
+  const model::Config& config = setup.subject.config;
+  const std::int64_t longest = std::max(design.options.prompt, design.options.context);
+  if (config.position_table && config.positions > 0 && longest > config.positions)
+    return usage_error("{} tokens: this model has {} positions", longest, config.positions);
+  Priced out{.tokens_per_s = design.speeds.tokens_per_s,
+             .memory_bytes = design.memory.needed(),
+             .device_bytes = design.memory.device};
+  if (design.speeds.ttft_ns) out.stages.push_back({"prefill", *design.speeds.ttft_ns});
+  if (design.speeds.tpot_ns) out.stages.push_back({"decode", *design.speeds.tpot_ns});
+  if (const Stage* prefill = design.stage("prefill")) out.prefill_flops = prefill->costs.flops;
+  if (const Stage* decode = design.stage("decode")) out.decode_flops = decode->costs.flops;
+  return out;
+}
+
+Result<std::pair<Priced, Priced>> price_both(const Pricer& pricer, const ModelSetup& a, const ModelSetup& b) {
+  LLMPROF_LET(Priced first, pricer(a, Source::kProgram));
+  LLMPROF_LET(Priced second, pricer(b, first.source));
+  if (second.source < first.source) {
+    LLMPROF_LET(first, pricer(a, second.source));
+  }
+  if (first.source < second.source) {
+    LLMPROF_LET(second, pricer(b, first.source));
+  }
+  return std::pair(std::move(first), std::move(second));
 }
 
 std::vector<ExpectedStage> expected(const Design& before, const Design& after,
-                                    const std::vector<MeasuredStage>& measured) {
+                                    const std::vector<MeasuredStage>& measured,
+                                    const std::optional<std::pair<Priced, Priced>>& predicted) {
   std::vector<ExpectedStage> out;
   for (const MeasuredStage& stage : measured) {
     const Stage *a = before.stage(stage.stage), *b = after.stage(stage.stage);
@@ -152,59 +182,39 @@ std::vector<ExpectedStage> expected(const Design& before, const Design& after,
     const double busy_ns = stage.ns * std::clamp(stage.busy.value_or(1), 0.0, 1.0);
     const double by_floor = std::max(*b->floor.ns, stage.ns + *b->floor.ns - *a->floor.ns);
     const double by_ratio = std::max(*b->floor.ns, stage.ns - busy_ns + busy_ns * *b->floor.ns / *a->floor.ns);
-    out.push_back({stage.stage, stage.ns, *a->floor.ns, *b->floor.ns, std::min(by_floor, by_ratio),
-                   std::max(by_floor, by_ratio)});
+    ExpectedStage row{.stage = stage.stage, .measured_ns = stage.ns};
+    row.floor_before_ns = *a->floor.ns, row.floor_after_ns = *b->floor.ns;
+    row.least_ns = std::min(by_floor, by_ratio), row.most_ns = std::max(by_floor, by_ratio);
+    row.by = source_name(Source::kFloor);
+    if (predicted && predicted->second.source != Source::kFloor) apply(predicted->first, predicted->second, stage, row);
+    out.push_back(std::move(row));
   }
   return out;
 }
 
-Result<std::vector<Gradient>> gradients(const ModelSetup& setup) {
-  LLMPROF_LET(const Design base, make_design(setup.subject, setup.options, setup.roof));
-  const model::Config& config = setup.subject.config;
-  const std::int64_t context = base.options.context, layers = config.layers();
-  const model::Attention& attention = config.kinds.front().attention;
-  std::vector<std::pair<std::string, std::string>> steps = {
-      {"1 layer more", fmt::format("layers={}", layers + 1)},
-      {"1 k more context", fmt::format("context={}", context + 1024)},
-      {"1 k more prompt", fmt::format("prompt={}", base.options.prompt + 1024)},
-      {"1 sequence more", fmt::format("batch={}", base.options.batch + 1)},
-      {"twice the batch", fmt::format("batch={}", 2 * base.options.batch)}};
-  if (!attention.latent() && attention.kv_heads * 2 <= attention.heads)
-    steps.emplace_back("twice the key-value heads", fmt::format("kv_heads={}", 2 * attention.kv_heads));
-  if (!attention.latent() && attention.kv_heads % 2 == 0)
-    steps.emplace_back("half the key-value heads", fmt::format("kv_heads={}", attention.kv_heads / 2));
+Result<std::vector<Gradient>> gradients(const ModelSetup& setup, const Pricer& pricer) {
+  LLMPROF_LET(const Options options, complete(setup.options, setup.subject.config));
   std::vector<Gradient> out;
-  for (const auto& [what, setting] : steps) {
+  for (const More& more : one_more(setup.subject.config, options)) {
     ModelSetup changed = setup;
-    if (!set(changed, setting)) continue;
-    const Result<Design> design = make_design(changed.subject, changed.options, changed.roof);
-    if (!design) continue;  // longer than the model allows
-    const auto less = [](const std::optional<double>& a, const std::optional<double>& b) {
-      return a && b ? std::optional(*a - *b) : std::nullopt;
-    };
-    out.push_back(
-        {what, less(design->speeds.ttft_ns, base.speeds.ttft_ns), less(design->speeds.tpot_ns, base.speeds.tpot_ns),
-         less(design->speeds.tokens_per_s, base.speeds.tokens_per_s), design->memory.needed() - base.memory.needed()});
-  }
-  return out;
-}
-
-std::vector<Cliff> cliffs(const Design& design) {
-  std::vector<Cliff> out;
-  const std::int64_t batch = design.options.batch, context = design.options.context;
-  if (design.memory.largest_batch && *design.memory.largest_batch > 0) {
-    out.push_back({"memory", fmt::format("batch {} is the largest at context {}; the batch is {}",
-                                         *design.memory.largest_batch, context, batch)});
-  }
-  if (design.memory.longest_context && *design.memory.longest_context > 0) {
-    out.push_back(
-        {"memory", fmt::format("context {} is the longest with batch {}", *design.memory.longest_context, batch)});
-  }
-  // Products of few rows are computed in tiles of 8 (tensor cores), engines capture graphs in steps of 8 from 8 on.
-  if (batch > 8 && batch % 8 != 0) {
-    out.push_back({"rows of products", fmt::format("a batch of {} takes about as long as {}: tiles and CUDA graphs of "
-                                                   "engines have multiples of 8 rows",
-                                                   batch, (batch + 7) / 8 * 8)});
+    changed.options = options;  // a longer prompt leaves the context where it is
+    if (!set(changed, more.setting)) continue;
+    ModelSetup base = setup;
+    base.options = options;
+    const auto both = price_both(pricer, base, changed);
+    if (!both) continue;  // longer than the model's table of positions
+    const auto& [a, b] = *both;
+    const double parts = static_cast<double>(more.parts);
+    const auto part = [&](const std::optional<double>& x) { return x ? std::optional(*x / parts) : x; };
+    out.push_back({.what = more.what,
+                   .ttft_ns = part(less(ns_of(b, "prefill"), ns_of(a, "prefill"))),
+                   .tpot_ns = part(less(ns_of(b, "decode"), ns_of(a, "decode"))),
+                   .tokens_per_s = part(less(b.tokens_per_s, a.tokens_per_s)),
+                   .memory_bytes = (b.memory_bytes - a.memory_bytes) / parts,
+                   .decode_flops = (b.decode_flops - a.decode_flops) / parts,
+                   .by = b.by(),
+                   .setting = more.setting,
+                   .parts = more.parts});
   }
   return out;
 }

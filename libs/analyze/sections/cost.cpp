@@ -232,7 +232,8 @@ Result<void> fill_cost(const trace::Run& run, Summary& summary) {
   const bool measured = std::any_of(cost.stages.begin(), cost.stages.end(), [&](const StageCost& stage) {
     return stage.measured_kernels || (cost.rests_of_everything && stage.measured_watching);
   });
-  if (!measured && cost.timed_kernels > 0) cost.timing_ns = static_cast<double>(cost.timed_kernels) * trace::kTimedKernelNs;
+  if (!measured && cost.timed_kernels > 0)
+    cost.timing_ns = static_cast<double>(cost.timed_kernels) * trace::kTimedKernelNs;
   return {};
 }
 

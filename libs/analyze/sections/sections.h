@@ -87,7 +87,6 @@ std::optional<MeasuredRatio> ratio_of_watching(const std::vector<TimedStep>& ste
 // Steps with kernels timed against those with launches noted.
 std::optional<MeasuredRatio> ratio_of_timing(const std::vector<TimedStep>& steps, const wire::Rests& rests);
 
-
 inline constexpr double kFlaggedShare = 0.01;  // of a stage's time
 
 // Needs the stages and the coverage of `summary`.

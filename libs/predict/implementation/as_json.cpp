@@ -139,7 +139,9 @@ Json blocks_of(const std::vector<Placed>& all) {
   return out;
 }
 
-Json json_of(const Calibrated& value) { return Json::array({value.value, value.low, value.high, value.samples}); }
+Json json_of(const Calibrated& value) {
+  return Json::array({value.value, value.low, value.high, value.mean, value.samples});
+}
 
 // ---- reading
 
@@ -180,13 +182,14 @@ class Reader {
     return "";
   }
   Calibrated calibrated(const Json& json, const char* key) {
-    const Json& four = array(json, key);
+    const Json& five = array(json, key);
     Calibrated out;
-    if (four.size() != 4 || !std::ranges::all_of(four, [](const Json& each) { return each.is_number(); })) {
-      wrong(fmt::format("'{}' wants value, low, high and samples", key));
+    if (five.size() != 5 || !std::ranges::all_of(five, [](const Json& each) { return each.is_number(); })) {
+      wrong(fmt::format("'{}' wants value, low, high, mean and samples", key));
       return out;
     }
-    return {four[0].get<double>(), four[1].get<double>(), four[2].get<double>(), four[3].get<std::int64_t>()};
+    return {five[0].get<double>(), five[1].get<double>(), five[2].get<double>(), five[3].get<double>(),
+            five[4].get<std::int64_t>()};
   }
 
  private:
@@ -226,8 +229,7 @@ ReadKinds read_kinds(Reader& reader, const Json& json) {
     const std::int64_t flags = reader.whole(each[5], 0, 7, "kinds");
     kernel.follows = (flags & kFollows) != 0, kernel.attention = (flags & kAttention) != 0;
     kernel.grows = (flags & kGrows) != 0;
-    const std::int64_t product =
-        reader.whole(each[6], -1, static_cast<std::int64_t>(products.size()) - 1, "products");
+    const std::int64_t product = reader.whole(each[6], -1, static_cast<std::int64_t>(products.size()) - 1, "products");
     if (product >= 0) kernel.product = products[static_cast<std::size_t>(product)];
     out.kernels.push_back(std::move(kernel));
   }
@@ -290,9 +292,9 @@ std::string to_json_text(const Implementation& implementation) {
       const std::int64_t flags = (k.follows ? kFollows : 0) | (k.attention ? kAttention : 0) | (k.grows ? kGrows : 0);
       std::int64_t product = -1;
       if (k.product) product = products.of({k.product->rows, k.product->n, k.product->k, texts.of(k.product->type)});
-      sequence.push_back({kinds.of({texts.of(k.name), k.blocks, k.threads, texts.of(k.op), texts.of(module.text), flags,
-                                    product}),
-                          module.number});
+      sequence.push_back(
+          {kinds.of({texts.of(k.name), k.blocks, k.threads, texts.of(k.op), texts.of(module.text), flags, product}),
+           module.number});
     }
     stages.push_back({{"stage", stage.stage},
                       {"step", stage.step_id},

@@ -17,7 +17,7 @@ StepKernel kernel(std::string name, std::string module) {
 Implementation made(int layers) {
   StageSteps stage{.stage = "decode", .step_id = 7, .batch = 2, .rows = 2, .contexts = 900, .graph = true};
   stage.launches = 1, stage.variants = 3;
-  stage.host = {{1.5, 1, 2, 9}, {}, {4000, 3500, 5000.25, 12}};
+  stage.host = {{1.5, 1, 2, 1.75, 9}, {}, {4000, 3500, 5000.25, 4100, 12}};
   stage.kernels.push_back(kernel("embed", ""));
   for (int i = 0; i < layers; ++i) {
     stage.kernels.push_back(kernel("norm", fmt::format("layers.{}.input_layernorm", i)));
@@ -55,6 +55,7 @@ TEST(ImplementationJson, ComesBackAsItWas) {
   EXPECT_EQ(std::tuple(a.stage, a.step_id, a.batch, a.rows, a.contexts, a.graph, a.launches, a.variants),
             std::tuple(b.stage, b.step_id, b.batch, b.rows, b.contexts, b.graph, b.launches, b.variants));
   EXPECT_EQ(b.host.launch_ns.value, 1.5);
+  EXPECT_EQ(b.host.launch_ns.mean, 1.75);
   EXPECT_EQ(b.host.around_ns.high, 5000.25);
   EXPECT_EQ(b.host.around_ns.samples, 12);
   EXPECT_FALSE(b.host.latency_ns.known());

@@ -235,8 +235,8 @@ void set_intervals(const std::vector<Equation>& equations, const Chosen& chosen,
 }
 
 base::Json json_of(const Term& term) {
-  return {{"name", term.name}, {"value", term.value}, {"low", term.low}, {"high", term.high},
-          {"determined", term.determined}, {"why", term.why}};
+  return {{"name", term.name}, {"value", term.value},           {"low", term.low},
+          {"high", term.high}, {"determined", term.determined}, {"why", term.why}};
 }
 
 std::string place_of(const TablesKey& key) {
@@ -376,10 +376,10 @@ void calibrate(ServingInput& input, const Calibration& calibration) {
       unknown += fmt::format("{}{}", unknown.empty() ? "" : ", ", term->name);
     }
   }
-  input.notes.push_back(fmt::format(
-      "calibrated by {} steps of {} ({}): {} (90 % intervals){}; --no-calibration leaves it out", calibration.steps,
-      calibration.run, calibration.date.substr(0, 10), terms.empty() ? "nothing" : terms,
-      unknown.empty() ? "" : fmt::format("; that run did not determine {}", unknown)));
+  input.notes.push_back(
+      fmt::format("calibrated by {} steps of {} ({}): {} (90 % intervals){}; --no-calibration leaves it out",
+                  calibration.steps, calibration.run, calibration.date.substr(0, 10), terms.empty() ? "nothing" : terms,
+                  unknown.empty() ? "" : fmt::format("; that run did not determine {}", unknown)));
 }
 
 void widen(StepError& error, const Calibration& calibration, const CalibratedLoad& load) {

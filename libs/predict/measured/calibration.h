@@ -22,8 +22,8 @@ struct ObservedStep {
 };
 
 struct Term {
-  std::string name;  // "per_step_ns"
-  double value = 0;  // of a factor 1, else 0, where it is not determined
+  std::string name;          // "per_step_ns"
+  double value = 0;          // of a factor 1, else 0, where it is not determined
   double low = 0, high = 0;  // 90 % interval
   bool determined = false;
   std::string why;  // why it is not
@@ -37,7 +37,7 @@ struct Calibration {
   double median_error = 0;               // of the steps with these terms: median of |predicted / took - 1|
   bool async = false;                    // the host prepares a step while the device computes the one before
   std::string run, date, llmprof_version;
-  std::string tables, tables_date;  // what it corrects: their folder, and when they were measured
+  std::string tables, tables_date;    // what it corrects: their folder, and when they were measured
   TimesOf times = TimesOf::kInGraph;  // which of their times
 
   std::vector<const Term*> terms() const {

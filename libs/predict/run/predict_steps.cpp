@@ -246,8 +246,8 @@ void add_notes(const TableStepCost& cost, const StepsInput& input, StepsPredicti
 
 std::string stands_on_words(const BasisTimes& times) {
   constexpr std::string_view kWords[kBases] = {"times as they were measured", "times between measured points",
-                                               "times beyond measured points",
-                                               "the device's roof, the least it can be"};
+                                               "times beyond measured points", "the device's roof, the least it can be",
+                                               "stated costs of links and launches"};
   std::string out;
   for (std::size_t i = 0; i < kBases; ++i) {
     const double share = times.share(static_cast<Basis>(i));

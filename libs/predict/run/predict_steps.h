@@ -41,11 +41,11 @@ struct StepsInput {
   std::int64_t prompt = 0;   // tokens of each request; 0: no prefill
   std::int64_t context = 0;  // of the first decode step, its new token included; 0: the prompt and one more
   std::int64_t decode_steps = 32;
-  Launch launch = Launch::kGraph;       // of decode steps; prompts are launched one by one
-  bool host_hidden = false;             // the engine prepares the next step while the device works
-  std::optional<Power> power;           // none: energy is not told
+  Launch launch = Launch::kGraph;                    // of decode steps; prompts are launched one by one
+  bool host_hidden = false;                          // the engine prepares the next step while the device works
+  std::optional<Power> power;                        // none: energy is not told
   std::optional<Power> prefill_power, decode_power;  // measured in such steps; none: `power`
-  const StepPricer* program = nullptr;  // how a program computes it; nullptr: the best implementation
+  const StepPricer* program = nullptr;               // how a program computes it; nullptr: the best implementation
 
   // For the run.
   hw::Device device;

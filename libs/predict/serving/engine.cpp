@@ -128,8 +128,7 @@ Result<void> set(EngineRules& rules, std::string_view key, std::string_view valu
   const std::vector<Setting>& all = settings();
   const auto found = std::find_if(all.begin(), all.end(), [&](const Setting& setting) { return setting.key == key; });
   if (found == all.end()) {
-    std::vector<std::string_view> keys;
-    for (const Setting& setting : all) keys.push_back(setting.key);
+    const std::vector<std::string_view> keys = rule_keys();
     const std::string near = base::did_you_mean(key, keys, 3);
     return Error{ErrorCode::kUsage, fmt::format("an engine has no setting {}", key),
                  near.empty() ? fmt::format("settings are {}", fmt::join(keys, ", ")) : near};
@@ -208,6 +207,12 @@ Result<EngineRules> engine_rules(std::string_view engine, const EngineDevice& de
   }
   return Error{ErrorCode::kUsage, fmt::format("{} is not an engine whose scheduler is known", name),
                fmt::format("{}known are {}", base::did_you_mean(name, names), base::one_of(names))};
+}
+
+std::vector<std::string_view> rule_keys() {
+  std::vector<std::string_view> keys;
+  for (const Setting& setting : settings()) keys.push_back(setting.key);
+  return keys;
 }
 
 Result<void> set_rule(EngineRules& rules, std::string_view setting) {

@@ -64,6 +64,7 @@ inline Result<EngineRules> engine_rules(std::string_view engine, double device_m
   return engine_rules(engine, EngineDevice{device_memory_bytes, "", 0});
 }
 
+std::vector<std::string_view> rule_keys();  // that set_rule() takes
 // "max_num_seqs=64". Errors: an unknown key (with suggestions), a value that is none of its kind or out of range.
 Result<void> set_rule(EngineRules& rules, std::string_view setting);
 // Settings that exclude each other are an error: a limit of tokens below that of requests, no chunked prefill with a

@@ -42,7 +42,7 @@ struct SimulateOptions {
   bool lockstep = false;
   std::int64_t most_steps = 500'000'000;  // beyond this the simulation is an error
   std::size_t most_step_records = std::size_t{1}
-                                  << 20;  // beyond this every second is dropped, again and again; 0: none
+                                  << 20;             // beyond this every second is dropped, again and again; 0: none
   std::function<void(const LaunchedStep&)> on_step;  // sees every step, in the order in which they are launched
 };
 
