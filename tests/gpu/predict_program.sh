@@ -36,6 +36,16 @@ if [[ " $parts " == *" decode "* ]]; then
     done
   done
   took "llama_decode.py compared"
+  # The same as a back-test that can be kept: recorded at other sizes, predicted from the first recording.
+  others=
+  for size in ${BACKTEST_SIZES:-1:128 1:2048 4:1024 8:2048 32:512 32:1024}; do
+    rec -o "graph_${size/:/_}" -- python3 "$decode" --impl mini --cudagraph --no-nvtx --batch "${size%:*}" --prompt "${size#*:}" --steps 64 --reps 2
+    others="$others graph_${size/:/_}"
+  done
+  "$llmprof" predict --from graph --measured $others --save steps_llama_decode -f >backtest_decode.txt 2>&1
+  check "a back-test of steps is kept" "[ $? = 0 ]"; cat backtest_decode.txt
+  "$llmprof" whatif graph --set batch=32 | tee whatif_decode.txt | head -30
+  took "back-test kept"
 fi
 
 if [[ " $parts " == *" workload "* ]]; then
@@ -50,6 +60,13 @@ if [[ " $parts " == *" workload "* ]]; then
     python3 "$here/predict_program.py" program.txt predicted.workload.$batch.$prompt.json workload "$batch" "$prompt" | tee -a figures.txt
   done
   took "llmprof-workload compared"
+  others=
+  for size in ${WORKLOAD_BACKTEST_SIZES:-1:1000 4:300 8:1500 32:700}; do
+    rec -o "workload_${size/:/_}" -- "$workload" infer --device cuda --cuda-graph --batch "${size%:*}" --prompt "${size#*:}" --new 256
+    others="$others workload_${size/:/_}"
+  done
+  "$llmprof" predict --from workload --measured $others --save steps_workload -f >backtest_workload.txt 2>&1
+  check "a back-test of the workload's steps is kept" "[ $? = 0 ]"; cat backtest_workload.txt
 fi
 
 if [[ " $parts " == *" batching "* ]] && [ -n "$batching" ]; then
