@@ -161,6 +161,8 @@ Result<predict::Deployment> asked_deployment(const Arguments& arguments, const s
   };
   LLMPROF_TRY(count("--tp", out.tensor));
   LLMPROF_TRY(count("--dp", out.replicas));
+  // Experts that meta.json spreads over all ranks are spread over those that were asked for.
+  if (out.expert > 1 && (arguments.given("--tp") || arguments.given("--dp"))) out.expert = out.tensor * out.replicas;
   LLMPROF_TRY(count("--ep", out.expert));
   if (arguments.given("--device-memory")) {
     LLMPROF_LET(const std::uint64_t bytes, record::parse_bytes(arguments.get("--device-memory")));

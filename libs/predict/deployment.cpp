@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/axis.h"
 #include "base/errors.h"
 #include "base/file.h"
@@ -73,6 +75,17 @@ constexpr TextField kTexts[] = {
     {"dtype", &Deployment::dtype}, {"kv_dtype", &Deployment::kv_dtype}, {"device", &Deployment::device}};
 
 constexpr std::int64_t kMostRanks = 4096;
+
+// vLLM has one copy of the experts for all data parallel replicas, also where it was not told to spread them: each is
+// then split by its width. Bytes, FLOPs and what ranks exchange are those of spread experts.
+void split_experts_over_replicas(const Deployment& deployment, ServingInput& input) {
+  const bool experts = std::ranges::any_of(input.config.kinds, [](const auto& kind) { return kind.mlp.experts > 0; });
+  if (!experts && !deployment.path.empty()) input.parallel.expert = 1;  // of a setting that says nothing to this model
+  if (!experts || input.parallel.expert > 1 || input.replicas <= 1) return;
+  input.parallel.expert = input.parallel.tensor * input.replicas;
+  input.notes.push_back(fmt::format(
+      "experts: one copy for all {} replicas, as vLLM has them, counted as spread over them", input.replicas));
+}
 
 std::string unless_auto(std::string type) { return type == "auto" ? "" : type; }
 
@@ -225,6 +238,7 @@ Result<ServingInput> serving_input(const Deployment& deployment, const model::Op
   LLMPROF_TRY(model::set_types(out.config, {.weights = deployment.dtype, .kv = deployment.kv_dtype}));
   out.parallel.tensor = deployment.tensor, out.parallel.expert = deployment.expert;
   out.replicas = deployment.replicas;
+  split_experts_over_replicas(deployment, out);
   out.device = device;
   LLMPROF_TRY(check_tables(tables, out, deployment.model));
   if (!deployment.changes.empty()) out.unchanged = out.config;

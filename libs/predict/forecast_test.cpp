@@ -45,6 +45,20 @@ TEST(Deployment, IsReadFromWhatWasPublishedBesideAMeasurement) {
                                                    "enable_prefix_caching=true"));
 }
 
+TEST(Deployment, ReplicasShareOneCopyOfTheExperts) {
+  const auto expert_of = [](const char* model, std::int64_t tensor, std::int64_t replicas) {
+    Deployment asked{.path = "meta.json", .model = model, .device = "h200"};
+    asked.tensor = tensor, asked.replicas = replicas;
+    const auto input = serving_input(asked, {});
+    EXPECT_TRUE(input) << input.error().message;
+    return input->parallel.expert;
+  };
+  EXPECT_EQ(expert_of("qwen3-30b-a3b", 1, 2), 2);
+  EXPECT_EQ(expert_of("qwen3-30b-a3b", 2, 2), 4);
+  EXPECT_EQ(expert_of("qwen3-30b-a3b", 2, 1), 1);
+  EXPECT_EQ(expert_of("llama-3.1-8b", 1, 2), 1);
+}
+
 TEST(Deployment, KeysOfAnotherTypeArePassedOver) {
   const auto read = parse_deployment(
       R"({"model": 3, "engine_kwargs": [], "kv_cache": {"num_gpu_blocks": null}, "hardware": {"device_name": {}}})",

@@ -164,7 +164,8 @@ std::int64_t StepBacktest::covered() const { return std::ranges::count_if(checks
 
 Result<StepBacktest> backtest_program(const ProgramCost& cost, const model::Config& config, const std::string& device,
                                       const std::vector<MeasuredSteps>& measured) {
-  StepBacktest out{.name = name_of(config, device), .device = device};
+  const std::string& framework = cost.rows().framework;
+  StepBacktest out{.name = name_of(config, device) + (framework.empty() ? "" : ", " + framework), .device = device};
   out.basis = "kernels of a recorded program", out.program = true;
   out.parameters = parameters_of(config);
   for (const MeasuredSteps& each : measured) {

@@ -32,8 +32,9 @@ Result<ForeignParquet> ForeignParquet::prepare(const std::string& path) {
 
 Result<void> ForeignParquet::each(const ColumnSink& columns, const RowSink& row) const {
   LLMPROF_LET(Stream stream,
-              state_->connection.stream(fmt::format("SELECT * FROM read_parquet({})", sql_literal(state_->path)),
-                                        Trust::kUser, Types::kPlain));
+              state_->connection.stream(
+                  fmt::format("SELECT * FROM read_parquet({}, hive_partitioning = false)", sql_literal(state_->path)),
+                  Trust::kUser, Types::kPlain));
   columns(stream.names());
   return read_rows(state_->connection, stream, row);
 }

@@ -23,8 +23,9 @@ std::string view_of(const Table& table, const std::vector<OpenFile>& files, cons
   }
   const auto present = columns.find(table.name);
   const std::string list = column_list(table, present != columns.end() ? &present->second : nullptr);
-  return fmt::format("CREATE OR REPLACE VIEW {} AS SELECT {} {}", sql_identifier(table.name), list,
-                     paths.empty() ? "WHERE false" : fmt::format("FROM read_parquet([{}])", paths));
+  return fmt::format(
+      "CREATE OR REPLACE VIEW {} AS SELECT {} {}", sql_identifier(table.name), list,
+      paths.empty() ? "WHERE false" : fmt::format("FROM read_parquet([{}], hive_partitioning = false)", paths));
 }
 
 // Launches that were not recorded node by node, expanded with the shares of their nodes: only as far as a query asks.

@@ -106,6 +106,8 @@ class Predict(Case):
         longer = self.predict(*words, "--steps", "1", "--prompt", "4096")
         self.assertGreater(longer["ttft_ns"], 2 * got["ttft_ns"])
         self.assertIn("beyond", longer["step_error"]["why"])
+        shutil.copytree(RUNS / "h200_decode", self.folder / "batch=8" / "decode.llmprof")  # to DuckDB, a partition by name
+        self.assertEqual(self.report("batch=8/decode")["stages"], self.report("decode")["stages"])
         self.predict(*words, "-o", "next")  # a run like any other
         self.assertIn("Predicted, not measured", self.llmprof("report", "next").stdout)
         self.assertIn("is a prediction itself", self.refused("--from", "next", "--kernels", "decode"))

@@ -159,12 +159,28 @@ Grid::Found Grid::beyond(std::size_t axis, const Bracket& where, Query& query, F
   return edge;
 }
 
+// Below the first value of an axis, as a power of it: by the exponent of the first two, or 1 where there is one.
+double Grid::below_ns_log(std::size_t axis, std::uint32_t first, std::uint32_t end, Query& query,
+                          double first_log) const {
+  const std::vector<double>& values = levels_[axis].values;
+  if (!(query.at[axis] > 0) || !(values[first] > 0)) return 0;
+  double exponent = 1;
+  if (first + 1 < end) {
+    const Found next = child(axis, first + 1, query);
+    if (next.any) exponent = std::max(0.0, (next.value - first_log) / std::log(values[first + 1] / values[first]));
+  }
+  return exponent * std::log(query.at[axis] / values[first]);
+}
+
 Grid::Found Grid::find(std::size_t axis, std::uint32_t begin, std::uint32_t end, Query& query) const {
   const Bracket where = bracket(axis, begin, end, query);
   if (!where.any) return {.any = false};
   Found low = child(axis, where.low, query);
   if (where.low == where.high) {
     low.basis = std::max(low.basis, where.basis);
+    if (low.any && blend_ == Blend::kPower && !where.above && where.basis == Basis::kExtrapolated) {
+      low.value += below_ns_log(axis, where.low, end, query, low.value);
+    }
     // Below the first value the overhead stays: small calls take as long as the smallest measured one.
     if (low.any && where.above && blend_ != Blend::kUtilisation) {
       low = beyond(axis, where, query, low);

@@ -120,6 +120,7 @@ class Grid {
   Found find(std::size_t axis, std::uint32_t begin, std::uint32_t end, Query& query) const;
   Found child(std::size_t axis, std::uint32_t index, Query& query) const;
   Found beyond(std::size_t axis, const Bracket& where, Query& query, Found edge) const;
+  double below_ns_log(std::size_t axis, std::uint32_t first, std::uint32_t end, Query& query, double first_log) const;
   double floor_ns(const At& at) const;
   Answer answer(Found found, const Query& query) const;
 

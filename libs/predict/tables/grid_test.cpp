@@ -193,9 +193,14 @@ TEST(Grid, PowersOfAnAxis) {
       grid.add(std::array{batch, tokens}, 100 * batch * tokens * tokens);
   }
   grid.settle(nullptr);
-  for (const auto& [batch, tokens] : {std::pair{1.0, 300.0}, {8.0, 1500.0}, {3.0, 700.0}, {1.0, 4096.0}, {16.0, 512.0}})
+  for (const auto& [batch, tokens] : {std::pair{1.0, 300.0}, {8.0, 1500.0}, {3.0, 700.0}, {1.0, 4096.0}, {16.0, 512.0}, {8.0, 100.0}})
     EXPECT_NEAR(grid.ask(std::array{batch, tokens}).ns / (100 * batch * tokens * tokens), 1, 1e-9) << tokens;
   EXPECT_EQ(grid.ask(std::array{1.0, 4096.0}).basis, Basis::kExtrapolated);
+  Grid one(1, Blend::kPower);  // one point is no power: in proportion
+  one.add(std::array{512.0}, 1000);
+  one.settle(nullptr);
+  EXPECT_NEAR(one.ask(std::array{256.0}).ns, 500, 1e-9);
+  EXPECT_NEAR(one.ask(std::array{1024.0}).ns, 2000, 1e-9);
 }
 
 }  // namespace
