@@ -144,7 +144,7 @@ Result<AskedSteps> from_run(const Arguments& arguments) {
   out.input.config = out.program->config, out.input.config_text = summary.model;
   out.input.origin = summary.model_origin, out.input.device = out.program->device;
   if (out.input.config.name.empty()) out.input.config.name = "the program of " + out.program->opened.page.run;
-  LLMPROF_LET(out.program_cost, program_cost(arguments, *out.program));
+  LLMPROF_LET(out.program_cost, program_cost(arguments, *out.program, ProgramTimes::kAlone));
   const predict::TablesKey key{out.input.device.device, out.input.config, 1,
                                predict::kept_type(out.input.config, out.input.device.device, "")};
   if (Result<predict::OperatorTables> kept = predict::kept_tables(key, predict::TimesOf::kInGraph))

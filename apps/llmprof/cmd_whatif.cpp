@@ -14,6 +14,7 @@
 #include "base/suggest.h"
 #include "given_names.h"
 #include "model_verb.h"
+#include "program_kernels.h"
 #include "predict/serving/engine.h"
 #include "report/design/whatif.h"
 #include "report_verb.h"
@@ -229,7 +230,10 @@ Result<WhatIfPrices> prices_of(const Arguments& arguments, Asked& asked) {
   LLMPROF_LET(WhatIfPrices prices, WhatIfPrices::make(arguments, asked.setup, asked.times));
   const auto device = hw::resolve_device(asked.setup.roof.device);
   if (!asked.program || !device) return prices;
-  if (auto rows = predict::kept_probed(device->device)) {
+  const model::Config& config = asked.setup.subject.config;
+  const predict::TablesKey key{device->device, config, 1, predict::kept_type(config, device->device, "")};
+  if (auto rows = predict::kept_probed(key, is_workload(*asked.program))) {
+    rows->recording_ns = 0;  // what was measured was recorded
     if (auto program = predict::ProgramCost::make(std::move(*asked.program), std::move(*rows)))
       prices.use_program(std::move(*program));
   }

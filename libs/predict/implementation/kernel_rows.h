@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "hw/device.h"
+#include "predict/measured/store.h"
 
 namespace llmprof::predict {
 
@@ -49,6 +49,7 @@ struct ProbedRows {
   std::vector<ProbedAttention> attention;
   double graph_gap_ns = 0, queued_gap_ns = 0;  // from the end of a kernel to the begin of the next; 0: not measured
   double op_ns = 0;                            // of the host, per operator; 0: not measured
+  double recording_ns = 0;  // what recording adds to a step of a graph, as the program's own clock has it
   std::vector<std::string> notes;
   bool empty() const { return kernels.empty() && products.empty() && attention.empty(); }
 };
@@ -64,11 +65,12 @@ std::string to_lines(const ProbedRows& rows);
 // Rows of `newer` win.
 void merge(ProbedRows& into, ProbedRows newer);
 
-// "" where there is no place for a cache.
-std::string probed_folder(const hw::Device& device);
-// Merges with what was measured before; the file it is in now.
-Result<std::string> keep_probed(const hw::Device& device, const ProbedRows& rows);
-// Of every framework, the one that was measured last winning; kNotFound with a hint where nothing was measured.
-Result<ProbedRows> kept_probed(const hw::Device& device);
+// Beside the operator tables of this model and device (measured/store.h). Merges with what was measured before; the
+// file it is in now.
+Result<std::string> keep_probed(const TablesKey& key, const ProbedRows& rows);
+// Of the embedded program, or of all other frameworks, the one that was measured last winning; kNotFound with a hint
+// where nothing was measured.
+Result<ProbedRows> kept_probed(const TablesKey& key, bool embedded);
+inline constexpr std::string_view kEmbedded = "llmprof-workload";  // as a framework
 
 }  // namespace llmprof::predict

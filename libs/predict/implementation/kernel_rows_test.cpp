@@ -16,6 +16,7 @@ constexpr std::string_view kRows =
 {"row": "attention", "stage": "prefill", "form": "causal", "asked": "flash", "same": true, "heads": 8, "kv_heads": 2, "head_dim": 64, "batch": 1, "q": 128, "kv": 128, "kernels": ["flash"], "ns": 9000}
 {"row": "gap", "graph_ns": 350, "queued_ns": 1100}
 {"row": "launch", "op_ns": 3800}
+{"row": "recording", "ns": 131000}
 {"row": "something new", "x": 1}
 {"row": "note", "text": "time is up"}
 )ROWS";
@@ -30,6 +31,7 @@ TEST(KernelRows, AreReadAndWrittenAlike) {
   EXPECT_EQ(rows->attention[0].q, 128);
   EXPECT_EQ(rows->graph_gap_ns, 350);
   EXPECT_EQ(rows->op_ns, 3800);
+  EXPECT_EQ(rows->recording_ns, 131000);
   EXPECT_THAT(rows->notes, testing::ElementsAre("time is up"));
   const auto again = parse_probed(to_lines(*rows), "written");
   ASSERT_TRUE(again) << again.error().message;

@@ -233,7 +233,10 @@ ProgramStep ProgramCost::step(const StageSteps& stage, const StepSize& size, con
   const bool decode = stage.stage == "decode";
   const double gap_ns = stage.graph ? rows_.graph_gap_ns : rows_.queued_gap_ns;
   const double launch_ns = stage.graph ? 0 : host.launch_ns.known() ? host.launch_ns.value : rows_.op_ns;
-  const double latency_ns = host.latency_ns.value;
+  // What recording adds to a step of a graph is before its first kernel and after its last one.
+  double recording_ns = stage.graph ? rows_.recording_ns : 0;
+  const double latency_ns = std::max(0.0, host.latency_ns.value - recording_ns);
+  recording_ns -= host.latency_ns.value - latency_ns;
   ProgramStep step;
   double end_ns = latency_ns;  // of the kernel before
   for (std::size_t i = 0; i < sources.size(); ++i) {
@@ -247,7 +250,7 @@ ProgramStep ProgramCost::step(const StageSteps& stage, const StepSize& size, con
     end_ns = begin_ns + answer.ns;
   }
   step.waits_ns += latency_ns;
-  step.around_ns = host.around_ns.value;
+  step.around_ns = std::max(0.0, host.around_ns.value - recording_ns);
   return step;
 }
 

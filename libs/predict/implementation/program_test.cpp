@@ -117,6 +117,24 @@ TEST(ProgramCost, GapsInGraphsAndWaitsForLaunches) {
   EXPECT_NEAR(ahead.step(ahead.implementation().stages[0], {8, 8, 8}).total_ns(), 2000 + 1000 + 1100 + 1000, 1e-6);
 }
 
+// Of a graph: the latency of its launch first, then the time around it, never more than there is.
+TEST(ProgramCost, WhatRecordingAddsIsLeftOut) {
+  const auto total_of = [](double recording_ns) {
+    ProbedRows rows;
+    rows.kernels.push_back(kernel("add", "residual 0", 8, 8, 1000));
+    rows.recording_ns = recording_ns;
+    StageSteps stage = decode_stage({recorded("add", 8)});
+    stage.host.latency_ns = {.value = 700, .low = 700, .high = 700, .mean = 700, .samples = 20};
+    stage.host.around_ns = {.value = 300, .low = 300, .high = 300, .mean = 300, .samples = 20};
+    const ProgramCost cost = cost_of(std::move(stage), std::move(rows));
+    return cost.step(cost.implementation().stages[0], {8, 8, 8}).total_ns();
+  };
+  EXPECT_NEAR(total_of(0), 2000, 1e-9);
+  EXPECT_NEAR(total_of(500), 1500, 1e-9);
+  EXPECT_NEAR(total_of(800), 1200, 1e-9);
+  EXPECT_NEAR(total_of(5000), 1000, 1e-9);
+}
+
 TEST(ProgramCost, NothingMeasuredIsAnError) {
   Implementation implementation;
   implementation.stages.push_back(decode_stage({recorded("add", 8)}));

@@ -145,7 +145,7 @@ Result<std::string> keep_tables(const TablesKey& key, const MeasuredTables& tabl
 
 Result<OperatorTables> kept_tables(const TablesKey& key, TimesOf times) {
   const std::string folder = kept_folder(key);
-  if (folder.empty() || !base::is_directory(folder)) {
+  if (folder.empty() || !base::is_file(folder + "/meta.json")) {
     return Error{ErrorCode::kNotFound,
                  fmt::format("the operators of this model were not measured on {} (tensor parallelism {}, {})",
                              key.device.name, key.tensor, key.type),
