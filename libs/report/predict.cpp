@@ -19,6 +19,8 @@ using predict::ServingDocument;
 
 constexpr std::string_view kSteps = "llmprof.predict", kServing = "llmprof.predict_serving";
 
+std::string joules(double j) { return j < 0.1 ? base::three_digits(j * 1e3) + " mJ" : base::three_digits(j) + " J"; }
+
 std::string change(double fraction) { return fmt::format("{:+.1f} %", fraction * 100); }
 
 std::string head(const ServingPage& page, const Style& style) {
@@ -145,8 +147,8 @@ std::string to_text(const StepsPage& page, bool colour) {
       : m.fits        ? fmt::format(" of {}", base::human_bytes(*m.device_bytes))
                : fmt::format(", more than the {} of the device: it does not fit", base::human_bytes(*m.device_bytes))));
   for (const predict::EnergyRow& e : d.energy) {
-    out += wrapped(fmt::format("Energy of {}: {}{} J per token, at {:.0f} W ({}).", e.stage, e.bound ? "at most " : "",
-                               base::three_digits(e.joules_per_token), e.watts, e.source));
+    out += wrapped(fmt::format("Energy of {}: {}{} per token, at {:.0f} W ({}).", e.stage, e.bound ? "at most " : "",
+                               joules(e.joules_per_token), e.watts, e.source));
   }
   out += section("stages") + section("operators") + section("variants") + style.heading("How far to trust it");
   out += wrapped(fmt::format("Intervals: steps {:.2f} to {:.2f} times as long as predicted: {}.", d.step_error.least,
