@@ -310,7 +310,8 @@ class Planner {
     }
     for (std::size_t i = 0; i < front.size(); ++i) {
       LLMPROF_TRY(report("highest rates", i, front.size()));
-      const auto [configuration, load] = front[i];
+      const auto configuration = front[i].first;
+      const auto load = front[i].second;  // clang 14 captures no structured binding
       LLMPROF_LET(group_, make_group(asked_, configuration->way));
       Result<void> fits;
       LLMPROF_LET(const ServingForecast settled_rules, settled(group_, configuration->way, fits));
