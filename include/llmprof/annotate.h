@@ -4,7 +4,7 @@
  * annotation it looks for a listening tool as NVTX v3 does, through NVTX_INJECTION64_PATH. Nobody listening: a load
  * and a branch per call. LLMPROF_NO_ANNOTATIONS compiles everything out; so do systems other than Linux.
  *
- * Grammar: NVTX domain "llmprof"; categories 1 stage, 2 step, 3 module, 4 model; a stage or step carries
+ * Grammar: NVTX domain "llmprof"; categories 1 stage, 2 step, 3 module, 4 model, 8 request; a stage or step carries
  * batch | tokens << 16 | context << 40 in its unsigned 64-bit payload. docs/manual/annotate.md is the manual.
  *
  * Every function may be called from any thread. A push belongs to its thread and is popped there, innermost first. */
@@ -33,8 +33,22 @@ enum {
   LLMPROF_STEP = 2,
   LLMPROF_MODULE = 3,
   LLMPROF_MODEL = 4,
-  LLMPROF_PARALLEL = 7
+  LLMPROF_PARALLEL = 7,
+  LLMPROF_REQUEST = 8
 }; /* NVTX categories */
+
+/* What becomes of a request: `tokens` and `context` of llmprof_request() mean what stands behind each. */
+enum {
+  LLMPROF_REQUEST_QUEUED = 1,    /* the engine took it: tokens of its prompt, most output tokens */
+  LLMPROF_REQUEST_SCHEDULED = 2, /* part of its first step, or of the first after a preemption: tokens found in the cache */
+  LLMPROF_REQUEST_MEMBER = 3,    /* part of the open step: new tokens, length afterwards */
+  LLMPROF_REQUEST_PREEMPTED = 4, /* lost its KV cache */
+  LLMPROF_REQUEST_OUTPUT = 5,    /* output tokens are ready: how many */
+  LLMPROF_REQUEST_FINISHED = 6,  /* status (below), output tokens in all */
+  LLMPROF_ENGINE_PADDED = 7,     /* no request: rows that the open step's products have, padding included */
+  LLMPROF_ENGINE_BLOCKS = 8      /* no request: blocks of the KV cache in use, and all */
+};
+enum { LLMPROF_FINISHED = 0, LLMPROF_LENGTH = 1, LLMPROF_ABORTED = 2, LLMPROF_FAILED = 3 };
 
 /* A name prepared once for hot paths. `text` is kept, not copied: it must live as long as the name is used. */
 typedef struct llmprof_name {
@@ -49,6 +63,13 @@ static inline uint64_t llmprof_payload(uint32_t batch, uint32_t tokens, uint32_t
   const uint64_t token_bits = tokens < 0xFFFFFFu ? tokens : 0xFFFFFFu;
   const uint64_t context_bits = context < 0xFFFFFFu ? context : 0xFFFFFFu;
   return batch_bits | token_bits << 16 | context_bits << 40;
+}
+
+/* Event in bits 0-7, tokens in 8-31, context in 32-59. */
+static inline uint64_t llmprof_request_payload(uint32_t event, uint32_t tokens, uint32_t context) {
+  const uint64_t token_bits = tokens < 0xFFFFFFu ? tokens : 0xFFFFFFu;
+  const uint64_t context_bits = context < 0xFFFFFFFu ? context : 0xFFFFFFFu;
+  return (event & 0xFFu) | token_bits << 8 | context_bits << 32;
 }
 
 #if !LLMPROF_DETAIL_OFF
@@ -151,12 +172,12 @@ LLMPROF_DETAIL_ONCE int llmprof_detail_attach(void) {
 
 /* Creates the domain and names its categories. */
 LLMPROF_DETAIL_ONCE void llmprof_detail_introduce(void) {
-  static const char* const categories[] = {"", "stage", "step", "module", "model", "note", "pass", "parallel"};
+  static const char* const categories[] = {"", "stage", "step", "module", "model", "note", "pass", "parallel", "request"};
   llmprof_detail_state* const state = &llmprof_detail_global;
   uint32_t i;
   if (state->core2[12]) state->domain = LLMPROF_DETAIL_CAST(void* (*)(const char*), state->core2[12])("llmprof");
   if (!state->core2[8]) return;
-  for (i = LLMPROF_STAGE; i <= LLMPROF_PARALLEL; ++i) {
+  for (i = LLMPROF_STAGE; i <= LLMPROF_REQUEST; ++i) {
     LLMPROF_DETAIL_CAST(void (*)(void*, uint32_t, const char*), state->core2[8])(state->domain, i, categories[i]);
   }
 }
@@ -218,10 +239,10 @@ LLMPROF_DETAIL_ONCE void llmprof_detail_pop(void) {
   }
 }
 
-LLMPROF_DETAIL_ONCE void llmprof_detail_mark(uint32_t category, llmprof_name name) {
+LLMPROF_DETAIL_ONCE void llmprof_detail_mark(uint32_t category, llmprof_name name, uint64_t payload) {
   llmprof_detail_event event;
   if (!llmprof_detail_start() || !llmprof_detail_global.core2[1]) return;
-  llmprof_detail_event_fill(&event, category, name, 0);
+  llmprof_detail_event_fill(&event, category, name, payload);
   LLMPROF_DETAIL_CAST(void (*)(void*, const llmprof_detail_event*), llmprof_detail_global.core2[1])
   (llmprof_detail_global.domain, &event);
 }
@@ -299,14 +320,28 @@ static inline void llmprof_pop(void) { LLMPROF_DETAIL_WHEN_HEARD(llmprof_detail_
 /* Which model runs: the text of a Hugging Face config.json. Once, before the first step. */
 static inline void llmprof_model(const char* config_json) {
   (void)config_json;
-  LLMPROF_DETAIL_WHEN_HEARD(llmprof_detail_mark(LLMPROF_MODEL, llmprof_unregistered(config_json)));
+  LLMPROF_DETAIL_WHEN_HEARD(llmprof_detail_mark(LLMPROF_MODEL, llmprof_unregistered(config_json), 0));
 }
 
 /* How the ranks of a job divide the model: "tp=2,pp=4,dp=2,ep=8" (tensor, pipeline, data, expert), in the order in
  * which ranks are counted. Once, by every rank or one of them. */
 static inline void llmprof_parallel(const char* groups) {
   (void)groups;
-  LLMPROF_DETAIL_WHEN_HEARD(llmprof_detail_mark(LLMPROF_PARALLEL, llmprof_unregistered(groups)));
+  LLMPROF_DETAIL_WHEN_HEARD(llmprof_detail_mark(LLMPROF_PARALLEL, llmprof_unregistered(groups), 0));
+}
+
+/* A moment of a request, by its id (best the X-Request-Id, so that a client's view of it can be joined); "" where the
+ * event is of the engine. */
+static inline void llmprof_request(const char* id, uint32_t event, uint32_t tokens, uint32_t context) {
+  (void)id, (void)event, (void)tokens, (void)context;
+  LLMPROF_DETAIL_WHEN_HEARD(
+      llmprof_detail_mark(LLMPROF_REQUEST, llmprof_unregistered(id), llmprof_request_payload(event, tokens, context)));
+}
+
+/* The request is part of the step that is open on this thread, with so many new tokens; context: its length afterwards.
+ * Once per request and step, before or after the step's work. */
+static inline void llmprof_step_member(const char* id, uint32_t tokens, uint32_t context) {
+  llmprof_request(id, LLMPROF_REQUEST_MEMBER, tokens, context);
 }
 
 #ifdef __cplusplus

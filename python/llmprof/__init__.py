@@ -23,7 +23,7 @@ import threading as _threading
 from . import _nvtx
 from ._modules import instrument
 
-__all__ = ["instrument", "listening", "model", "module", "range", "stage", "step"]
+__all__ = ["instrument", "listening", "model", "module", "range", "request", "stage", "step", "step_member"]
 
 _KINDS = {None: 0, "stage": _nvtx.STAGE, "step": _nvtx.STEP, "module": _nvtx.MODULE}
 _UNKNOWN = object()
@@ -134,6 +134,25 @@ def model(config):
     if hasattr(config, "to_dict"):
         config = config.to_dict()
     tool.mark(_nvtx.MODEL, config if isinstance(config, str) else _json.dumps(config, default=str))
+
+
+_EVENTS = {"queued": 1, "scheduled": 2, "member": 3, "preempted": 4, "output": 5, "finished": 6, "padded": 7, "blocks": 8}
+
+
+def request(id, event, tokens=0, context=0):  # noqa: A002
+    """A moment of a request, by its id (best the X-Request-Id): queued (tokens of its prompt, most output tokens),
+    scheduled (tokens found in the prefix cache), member (see step_member), preempted, output (tokens that are ready),
+    finished (0 finished, 1 length, 2 aborted, 3 error; output tokens in all). Of the engine, with an empty id: padded (rows
+    of the open step's products), blocks (of the KV cache: in use, all)."""
+    tool = _attach()
+    if tool is not None:
+        tool.mark(_nvtx.REQUEST, str(id), _EVENTS[event] | min(max(int(tokens), 0), 0xFFFFFF) << 8
+                  | min(max(int(context), 0), 0xFFFFFFF) << 32)
+
+
+def step_member(id, tokens, context):  # noqa: A002
+    """The request is part of the step open on this thread: its new tokens, its length afterwards."""
+    request(id, "member", tokens, context)
 
 
 def parallel(groups):

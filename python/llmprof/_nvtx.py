@@ -7,9 +7,9 @@ import ctypes
 import functools
 import os
 
-STAGE, STEP, MODULE, MODEL, NOTE, PASS, PARALLEL = 1, 2, 3, 4, 5, 6, 7  # categories of the domain "llmprof"
+STAGE, STEP, MODULE, MODEL, NOTE, PASS, PARALLEL, REQUEST = range(1, 9)  # categories of the domain "llmprof"
 _CATEGORIES = {STAGE: b"stage", STEP: b"step", MODULE: b"module", MODEL: b"model", NOTE: b"note", PASS: b"pass",
-               PARALLEL: b"parallel"}
+               PARALLEL: b"parallel", REQUEST: b"request"}
 
 _SLOTS = 16  # callback ids of the NVTX modules CORE and CORE2; 0 is none
 _MODULE_SIZES = {1: 16, 2: 9, 3: 15, 4: 7, 5: 16, 6: 7}  # CORE, CUDA, OPENCL, CUDART, CORE2, SYNC
@@ -170,11 +170,12 @@ class Tool:
             known = self._ranges[category, text] = self.own_range(category, text)
         return known[1]
 
-    def mark(self, category, text):
+    def mark(self, category, text, payload=0):
         """For texts said once: they are not kept."""
         if self._mark:
             kept = ctypes.create_string_buffer(text.encode("utf-8", "replace").replace(b"\0", b"?"))
-            event = _Event(3, ctypes.sizeof(_Event), category, 0, 0, 0, 0, 0, 1, ctypes.addressof(kept))
+            event = _Event(3, ctypes.sizeof(_Event), category, 0, 0, 1 if payload else 0, 0, payload, 1,
+                           ctypes.addressof(kept))
             self._mark(self.domain, ctypes.addressof(event))
 
 

@@ -158,6 +158,7 @@ class Writer {
     if (request.end_ns) row.end_ns = whole_ns(*request.end_ns);
     row.prompt_tokens = request.prompt_tokens, row.output_tokens = request.output_tokens;
     row.status = name(request.status);
+    row.source = name("predicted");
     writer_.add(row);
   }
 

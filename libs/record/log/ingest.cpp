@@ -114,7 +114,7 @@ LogIngest::LogIngest(RunRows& rows, LogFacts facts, const wire::FileHeader& head
       header_(header),
       names_(rows.writer.strings()),
       process_id_(rows.next_id++),
-      ranges_(rows.writer, names_, process_id_, facts_.window, rows.next_id),
+      ranges_(rows.writer, names_, process_id_, facts_.window, rows.next_id, rows.requests),
       times_{facts_.window},
       layouts_(rows.writer.strings()) {
   trace::Strings& strings = rows.writer.strings();

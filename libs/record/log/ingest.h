@@ -15,6 +15,7 @@
 #include "record/log/names.h"
 #include "record/log/ranges.h"
 #include "record/log/reader.h"
+#include "record/log/requests.h"
 #include "record/log/stacks.h"
 #include "trace/rows.h"
 #include "trace/run_writer.h"
@@ -75,6 +76,7 @@ struct RunRows {
   CudaDevices devices;    // the GPUs
   LogFrames frames;
   RunCounts counts;
+  RequestMarks requests;
   std::vector<LogImage> images;
   std::vector<trace::ProcessRow> process_rows;  // of all images; written last, when both sides said what they know
   std::vector<host::ModelFile> model_files;     // that programs opened; what a log says, so not to be trusted

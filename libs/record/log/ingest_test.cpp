@@ -1,6 +1,7 @@
 #include "record/run/ingest.h"
 
 #include <gmock/gmock.h>
+#include <llmprof/annotate.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -58,6 +59,49 @@ TEST(Ingest, PairsPushAndPopPerThreadAndDomain) {
                           "token|mark|1000250|1000250|inner|2|-|-|-|1.500000|true|77"));
   EXPECT_THAT(recording.rows(kLosses), IsEmpty());
   EXPECT_FALSE(base::is_directory(capture_folder(recording.folder())));
+}
+
+TEST(Ingest, MakesRequestsOfTheMarksOfAnEngine) {
+  LogBuilder log(77);
+  begin_process(log, 77);
+  log.thread(2, 78, "api", kBegin + 20);
+  log.domain(5, "llmprof");
+  log.category(5, 2, "step");
+  log.category(5, 8, "request");
+  const auto mark = [&](std::uint32_t thread, std::uint64_t ts_ns, const char* id, std::uint32_t event,
+                        std::uint32_t tokens, std::uint32_t context) {
+    log.range(thread, RangeOp::kMark, ts_ns, id,
+              {.payload = llmprof_request_payload(event, tokens, context),
+               .category = 8,
+               .domain = 5,
+               .payload_type = wire::PayloadType::kUnsigned});
+  };
+  // The engine's thread first: the other one, which took the requests in, is stored later.
+  log.push(1, kBegin + 200, "mixed", {.category = 2, .domain = 5});
+  mark(1, kBegin + 210, "r1", LLMPROF_REQUEST_SCHEDULED, 16, 0);
+  mark(1, kBegin + 220, "r1", LLMPROF_REQUEST_MEMBER, 84, 100);
+  mark(1, kBegin + 230, "", LLMPROF_ENGINE_PADDED, 96, 0);
+  log.pop(1, kBegin + 300, 5);
+  mark(1, kBegin + 310, "r1", LLMPROF_REQUEST_OUTPUT, 1, 0);
+  mark(1, kBegin + 315, "r1", LLMPROF_REQUEST_PREEMPTED, 0, 0);
+  mark(1, kBegin + 320, "r1", LLMPROF_REQUEST_SCHEDULED, 96, 0);
+  mark(1, kBegin + 330, "r1", LLMPROF_REQUEST_OUTPUT, 2, 0);
+  mark(1, kBegin + 340, "r1", LLMPROF_REQUEST_FINISHED, LLMPROF_LENGTH, 3);
+  mark(1, kBegin + 350, "r2", 99, 0, 0);  // of a newer version
+  mark(2, kBegin + 100, "r1", LLMPROF_REQUEST_QUEUED, 100, 3);
+  mark(2, kBegin + 360, "r3", LLMPROF_REQUEST_OUTPUT, 1, 0);  // it was queued before the recording
+  end_process(log, 77);
+  Recording recording;
+  recording.info(info_of(77)).log("77.log", log.bytes());
+  EXPECT_THAT(recording.rows("SELECT name, source, arrival_ns, arrival_seen, scheduled_ns, first_token_ns, "
+                             "last_token_ns, end_ns, prompt_tokens, output_tokens, cached_tokens, preemptions, status "
+                             "FROM request ORDER BY arrival_ns"),
+              ElementsAre("r1|server|1000100|true|1000210|1000310|1000330|1000340|100|3|16|1|length",
+                          "r3|server|1000360|false|-|1000360|1000360|-|0|1|0|0|-"));
+  EXPECT_THAT(recording.rows("SELECT event, tokens, context, q.name, r.name FROM request_event e LEFT JOIN request q "
+                             "ON q.id = e.request_id LEFT JOIN range r ON r.id = e.range_id WHERE e.range_id IS NOT NULL "
+                             "ORDER BY e.ts_ns"),
+              ElementsAre("scheduled|16|0|r1|mixed", "member|84|100|r1|mixed", "padded|96|0|-|mixed"));
 }
 
 TEST(Ingest, PairsStartAndEndAcrossThreadsInAnyOrderOfStorage) {

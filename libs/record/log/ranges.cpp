@@ -14,8 +14,8 @@ constexpr std::size_t kMaxEarlyEnds = 1u << 20;  // threads are stored a buffer 
 }  // namespace
 
 RangePairing::RangePairing(trace::RunWriter& writer, LogNames& names, trace::Id process_id, TimeWindow window,
-                           trace::Id& next_id)
-    : writer_(writer), names_(names), process_id_(process_id), window_(window), next_id_(next_id) {
+                           trace::Id& next_id, RequestMarks& requests)
+    : writer_(writer), names_(names), process_id_(process_id), window_(window), next_id_(next_id), requests_(requests) {
   push_pop_ = writer.strings().intern("push_pop");
   start_end_ = writer.strings().intern("start_end");
   mark_ = writer.strings().intern("mark");
@@ -86,6 +86,7 @@ void RangePairing::take_mark(const wire::RangeRecord& event, const Thread& threa
   const bool ours = strings.text(names_.domain(event.domain)) == "llmprof";
   const std::string_view category = strings.text(names_.category(event.domain, event.category));
   if (ours && category == "note") return take_note(event);
+  if (ours && category == "request") return take_request(event, thread, thread_id);
   const bool declares = ours && (category == "model" || category == "parallel");
   if (declares && !declarations_.insert(ts_ns).second) return;
   const std::int64_t keep_from_ns = window_.keep_from_ns;
@@ -93,6 +94,18 @@ void RangePairing::take_mark(const wire::RangeRecord& event, const Thread& threa
   Open range = open(event, thread, thread_id);
   close(range.row, ts_ns, mark_, true);
   window_.keep_from_ns = keep_from_ns;
+}
+
+void RangePairing::take_request(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id) {
+  if (window_.is_too_old(event.ts_ns)) {
+    ++counts_.too_old;
+    return;
+  }
+  trace::RequestEventRow place{
+      .ts_ns = static_cast<std::int64_t>(event.ts_ns), .process_id = process_id_, .thread_id = thread_id};
+  if (!thread.stack.empty()) place.range_id = thread.stack.back().row.id;
+  const std::uint64_t payload = event.payload_type == wire::PayloadType::kUnsigned ? event.payload : 0;
+  if (!requests_.take(writer_, place, names_.name(event.name), payload, next_id_)) ++counts_.unknown;
 }
 
 // "subject: text"

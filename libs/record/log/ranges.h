@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "record/log/names.h"
+#include "record/log/requests.h"
 #include "trace/rows.h"
 #include "wire/format.h"
 
@@ -68,7 +69,8 @@ struct TimeCheck : TimeWindow {
 
 class RangePairing {
  public:
-  RangePairing(trace::RunWriter& writer, LogNames& names, trace::Id process_id, TimeWindow window, trace::Id& next_id);
+  RangePairing(trace::RunWriter& writer, LogNames& names, trace::Id process_id, TimeWindow window, trace::Id& next_id,
+               RequestMarks& requests);
 
   // Events of the thread with this number in the log, in the order it raised them.
   void take(std::span<const wire::Record> events, std::uint32_t thread, trace::Id thread_id);
@@ -112,6 +114,7 @@ class RangePairing {
   bool is_repeated(const wire::RangeRecord& event, const Thread& thread);
   void take_mark(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id);
   void take_note(const wire::RangeRecord& event);
+  void take_request(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id);
   void take_one(const wire::RangeRecord& event, Thread& thread, trace::Id thread_id);
   Open open(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id);
   void take_nesting(const wire::RangeRecord& event, Thread& thread, trace::Id thread_id);
@@ -129,6 +132,7 @@ class RangePairing {
   trace::Id process_id_;
   TimeWindow window_;
   trace::Id& next_id_;
+  RequestMarks& requests_;
   trace::Name push_pop_, start_end_, mark_, source_;
   std::unordered_map<std::uint32_t, Thread> threads_;            // by number
   std::unordered_map<trace::Id, const Thread*> threads_of_ids_;  // the same

@@ -253,6 +253,7 @@ class RunIngest {
     }
     if (first != nullptr && begin_ns) first->begin_ns = *begin_ns;
     if (last != nullptr && end_ns) last->end_ns = *end_ns;
+    rows_.requests.finish(rows_.writer);
     for (trace::ProcessRow& row : rows_.process_rows) {
       if (row.end_ns) row.end_ns = std::max(*row.end_ns, row.begin_ns);
       rows_.writer.add(row);
