@@ -7,6 +7,7 @@ set(LLMPROF_LAYER_wire 0)
 set(LLMPROF_LAYER_host 1)
 set(LLMPROF_LAYER_hw 1)
 set(LLMPROF_LAYER_model 1)
+set(LLMPROF_LAYER_serving 1)
 set(LLMPROF_LAYER_trace 1)
 set(LLMPROF_LAYER_bench 2)
 set(LLMPROF_LAYER_record 2)
@@ -18,7 +19,7 @@ set(LLMPROF_LAYER_advise 4)
 set(LLMPROF_LAYER_exporters 5)
 set(LLMPROF_LAYER_pictures 6)
 set(LLMPROF_LAYER_view 7)
-# Islands: no library may depend on them. collect uses wire only; workload uses base only.
+# Islands: no library may depend on them. collect uses wire only; workload uses base and serving only.
 set(LLMPROF_LAYER_collect 9)
 set(LLMPROF_LAYER_workload 9)
 

@@ -24,11 +24,11 @@ plan::Asked asked_of(const std::string& model, double rate, double ttft_ms, doub
     if (spec.server && spec.peak("bfloat16") != nullptr && spec.figure("bandwidth") != nullptr)
       asked.devices.push_back({hw::device_of(spec), hw::spec_peaks(spec), &spec, false});
   }
-  predict::serving::WorkloadSpec spec;
+  serving::WorkloadSpec spec;
   spec.rate = rate;
-  spec.lengths = predict::serving::Lengths::kUniform;
+  spec.lengths = serving::Lengths::kUniform;
   spec.prompt = 256, spec.prompt_most = 1024, spec.output = 64, spec.output_most = 192;
-  asked.workload = *predict::serving::make_workload(spec);
+  asked.workload = *serving::make_workload(spec);
   asked.rate = rate;
   asked.limits.slo = {.ttft_ns = ttft_ms * 1e6, .tpot_ns = tpot_ms * 1e6, .e2e_ns = {}};
   return asked;

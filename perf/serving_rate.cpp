@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cstdio>
 
-#include "predict/serving/metrics.h"
-#include "predict/serving/simulate.h"
+#include "serving/metrics.h"
+#include "serving/simulate.h"
 
 namespace {
 

@@ -19,7 +19,7 @@ def declared_deps(name):
 
 direct = {name: declared_deps(name) for name in libs}
 direct["collect"] |= {"wire"}   # islands build programs and modules, not a library of their own
-direct["workload"] |= {"base"}
+direct["workload"] |= {"base", "serving"}
 
 
 def closure(name):

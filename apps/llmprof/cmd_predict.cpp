@@ -11,6 +11,7 @@
 #include "base/strings.h"
 #include "base/suggest.h"
 #include "given_names.h"
+#include "importers/serving_files.h"
 #include "model_verb.h"
 #include "predict/backtests.h"
 #include "predict/implementation/price.h"
@@ -30,7 +31,6 @@ namespace llmprof::app {
 namespace predict_verb {
 namespace {
 
-namespace serving = predict::serving;
 
 constexpr Option kOptions[] = {
     {"--serving", "", "", "ENGINE", "", "simulate a workload on vllm, vllm@0.19 or static"},
@@ -93,7 +93,7 @@ void take_sizes(const predict::Implementation& implementation, predict::StepsInp
   }
   steps.batch = decode->batch;
   steps.context = decode->contexts / decode->batch;
-  steps.launch = decode->graph ? predict::Launch::kGraph : predict::Launch::kEager;
+  steps.launch = decode->graph ? serving::Launch::kGraph : serving::Launch::kEager;
 }
 
 // What the device drew in the recorded steps, where that was measured.
@@ -221,7 +221,7 @@ Result<std::string> steps_page(const Arguments& arguments) {
   LLMPROF_TRY(count("--context", steps.context));
   LLMPROF_TRY(count("--steps", steps.decode_steps));
   if (asked.program) LLMPROF_TRY(keep_known_stages(*asked.program, steps, input.notes));
-  if (arguments.on("--eager")) steps.launch = predict::Launch::kEager;
+  if (arguments.on("--eager")) steps.launch = serving::Launch::kEager;
   const hw::Figure* power = input.device.spec == nullptr ? nullptr : input.device.spec->figure("power");
   if (power != nullptr)
     steps.power =
@@ -258,7 +258,7 @@ Result<std::string> serving_page(const Arguments& arguments) {
   std::optional<predict::ServingBacktest> measured;
   if (arguments.given("--measured")) {
     LLMPROF_LET(const std::vector<serving::MeasuredRequest> requests,
-                serving::read_measured(arguments.get("--measured")));
+                importers::read_measured(arguments.get("--measured")));
     LLMPROF_LET(measured, predict::backtest_serving(deployment, input, requests));
     input.since = serving::Since::kQueued;  // as the measured times count
   }

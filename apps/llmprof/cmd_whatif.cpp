@@ -15,7 +15,7 @@
 #include "given_names.h"
 #include "model_verb.h"
 #include "program_kernels.h"
-#include "predict/serving/engine.h"
+#include "serving/engine.h"
 #include "report/design/whatif.h"
 #include "report_verb.h"
 #include "serving_options.h"
@@ -154,7 +154,7 @@ struct Changes {
 
 Result<Changes> changed(const design::ModelSetup& setup, const std::vector<std::string>& changes) {
   Changes out{.after = setup, .engine = {}};
-  const std::vector<std::string_view> rules = predict::serving::rule_keys();
+  const std::vector<std::string_view> rules = serving::rule_keys();
   for (const std::string& change : changes) {
     const std::string key = change.substr(0, change.find('='));
     if (key == "device" && change.size() > key.size() + 1) {
@@ -162,8 +162,8 @@ Result<Changes> changed(const design::ModelSetup& setup, const std::vector<std::
       continue;
     }
     if (std::ranges::find(rules, key) != rules.end()) {
-      predict::serving::EngineRules scratch;
-      LLMPROF_TRY(predict::serving::set_rule(scratch, change));
+      serving::EngineRules scratch;
+      LLMPROF_TRY(serving::set_rule(scratch, change));
       out.engine.push_back(change);
       continue;
     }

@@ -64,8 +64,8 @@ std::optional<Parts> parts_of(const std::vector<trace::Value>& row) {
 }
 
 // Requests of a group are taken as equally long: their sum is known.
-predict::Batch batch_of(const Parts& parts, bool graph) {
-  predict::Batch batch;
+serving::Batch batch_of(const Parts& parts, bool graph) {
+  serving::Batch batch;
   const Group &p = parts.prompts, &d = parts.decodes;
   for (long i = 0; i < p.requests; ++i)
     batch.chunks.push_back({std::max(1L, p.tokens / p.requests), std::max(0L, (p.lengths - p.tokens) / p.requests)});
@@ -74,7 +74,7 @@ predict::Batch batch_of(const Parts& parts, bool graph) {
   batch.padded_tokens = batch.tokens();
   // A prompt that nothing was computed of is new.
   if (p.lengths == p.tokens) batch.new_requests = p.requests;
-  if (graph) batch.launch = p.requests > 0 ? predict::Launch::kPiecewise : predict::Launch::kGraph;
+  if (graph) batch.launch = p.requests > 0 ? serving::Launch::kPiecewise : serving::Launch::kGraph;
   return batch;
 }
 
@@ -96,7 +96,7 @@ Result<Observed> observe(const trace::Run& run, predict::TableStepCost& cost) {
       ++out.unknown;
       continue;
     }
-    const predict::Batch batch = batch_of(*parts, row[4].as_int() != 0);
+    const serving::Batch batch = batch_of(*parts, row[4].as_int() != 0);
     out.steps.push_back({.device_ns = cost.of(batch).device_ns,
                          .took_ns = row[5].as_double(),
                          .requests = batch.requests(),
@@ -116,10 +116,10 @@ std::string now() {
 // Whether the engine prepares steps ahead: by its version and settings, where these were given.
 Result<bool> schedules_ahead(const Arguments& arguments, const hw::Device& device) {
   if (!arguments.given("--serving")) return false;
-  LLMPROF_LET(predict::serving::EngineRules rules,
-              predict::serving::engine_rules(arguments.get("--serving"),
+  LLMPROF_LET(serving::EngineRules rules,
+              serving::engine_rules(arguments.get("--serving"),
                                              {static_cast<double>(device.memory_bytes), device.name, 0}));
-  for (const std::string& setting : arguments.all("--set")) LLMPROF_TRY(predict::serving::set_rule(rules, setting));
+  for (const std::string& setting : arguments.all("--set")) LLMPROF_TRY(serving::set_rule(rules, setting));
   return rules.async_scheduling;
 }
 

@@ -7,6 +7,7 @@
 #include "base/axis.h"
 #include "base/strings.h"
 #include "given_names.h"
+#include "importers/serving_files.h"
 #include "model_verb.h"
 #include "predict/measured/calibration.h"
 #include "predict/measured/store.h"
@@ -17,7 +18,6 @@
 namespace llmprof::app {
 namespace {
 
-namespace serving = predict::serving;
 
 constexpr Option kWorkload[] = {
     {"--workload", "", "", "FILE", "", "a trace (mooncake JSONL: timestamp, input_length, output_length, hash_ids)"},
@@ -133,7 +133,7 @@ Result<serving::Slo> asked_slo(const Arguments& arguments) {
 }
 
 Result<serving::Workload> asked_workload(const Arguments& arguments) {
-  if (arguments.given("--workload")) return serving::read_trace(arguments.get("--workload"));
+  if (arguments.given("--workload")) return importers::read_trace(arguments.get("--workload"));
   return generated(arguments);
 }
 

@@ -9,8 +9,8 @@ namespace llmprof::app {
 // --workload, --requests, --rate, … --slo: of every verb that simulates (Verb::made_options).
 std::span<const Option> workload_options();
 
-Result<predict::serving::Workload> asked_workload(const Arguments& arguments);  // a trace, or made by the options
-Result<predict::serving::Slo> asked_slo(const Arguments& arguments);
+Result<serving::Workload> asked_workload(const Arguments& arguments);  // a trace, or made by the options
+Result<serving::Slo> asked_slo(const Arguments& arguments);
 // What meta.json beside the files says, and on top of it what was asked for.
 Result<predict::Deployment> asked_deployment(const Arguments& arguments);
 // The same with these settings instead of --set.

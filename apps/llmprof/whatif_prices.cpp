@@ -8,7 +8,7 @@
 #include "given_names.h"
 #include "predict/deployment.h"
 #include "predict/measured/store.h"
-#include "predict/serving/engine.h"
+#include "serving/engine.h"
 #include "predict/tables/backtest.h"
 #include "predict/tables/borrow.h"
 #include "predict/tables/jumps.h"
@@ -32,19 +32,19 @@ std::string identity(const ModelSetup& setup) {
                      p.pipeline, p.expert, setup.roof.device);
 }
 
-predict::Batch prefill_batch(const design::Options& options) {
-  predict::Batch batch;
+serving::Batch prefill_batch(const design::Options& options) {
+  serving::Batch batch;
   batch.chunks.assign(static_cast<std::size_t>(options.batch), {.tokens = options.prompt, .computed = 0});
   batch.sampled = batch.new_requests = options.batch;
   batch.padded_tokens = batch.tokens();
   return batch;
 }
 
-predict::Batch decode_batch(const design::Options& options) {
-  predict::Batch batch;
+serving::Batch decode_batch(const design::Options& options) {
+  serving::Batch batch;
   batch.contexts.assign(static_cast<std::size_t>(options.batch), options.context);
   batch.sampled = batch.padded_tokens = options.batch;
-  batch.launch = predict::Launch::kGraph;
+  batch.launch = serving::Launch::kGraph;
   return batch;
 }
 
@@ -115,9 +115,9 @@ void WhatIfPrices::add_program(const ModelSetup& setup, Priced& priced) const {
 void WhatIfPrices::add_tables(Cost& cost, const ModelSetup& setup, Priced& priced) {
   struct Step {
     std::string name;
-    predict::Batch batch;
+    serving::Batch batch;
   };
-  const auto total = [](const predict::TableStepCost& of, const predict::Batch& batch, predict::BasisTimes& times) {
+  const auto total = [](const predict::TableStepCost& of, const serving::Batch& batch, predict::BasisTimes& times) {
     double ns = 0;
     for (const predict::OpTime& op : of.explain(batch)) {
       ns += op.ns;
@@ -194,10 +194,10 @@ design::CliffFacts WhatIfPrices::cliff_facts(const ModelSetup& setup, const std:
   if (!device || device->device.kind != "gpu") return facts;
   facts.units = device->device.units;
   const auto memory = static_cast<double>(device->device.memory_bytes);
-  auto rules = predict::serving::engine_rules(engine, {memory, device->device.name, 0});
+  auto rules = serving::engine_rules(engine, {memory, device->device.name, 0});
   if (!rules) return facts;
   for (const std::string& setting : settings) {
-    if (!predict::serving::set_rule(*rules, setting)) return facts;
+    if (!serving::set_rule(*rules, setting)) return facts;
   }
   facts.engine = rules->engine + (rules->version.empty() ? "" : " " + rules->version);
   facts.max_num_seqs = rules->max_num_seqs, facts.max_num_batched_tokens = rules->max_num_batched_tokens;
@@ -211,7 +211,7 @@ design::CliffFacts WhatIfPrices::cliff_facts(const ModelSetup& setup, const std:
   facts.kv_blocks = rules->num_gpu_blocks;
   if (facts.kv_blocks > 0) return facts;
   if (const auto blocks =
-          predict::serving::kv_blocks(*rules, {.device_bytes = memory,
+          serving::kv_blocks(*rules, {.device_bytes = memory,
                                                .weight_bytes = needs->weights_bytes,
                                                .activation_bytes = needs->activation_bytes + needs->outside_bytes,
                                                .graph_bytes = needs->graph_bytes,

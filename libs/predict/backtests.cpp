@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/strings.h"
 #include "importers/input.h"
+#include "importers/serving_files.h"
 #include "predict/tables/read_tables.h"
 
 namespace llmprof::predict_backtests {
@@ -111,9 +112,9 @@ Result<ServingBacktest> backtest_folder(const std::string& folder) {
   LLMPROF_LET(OperatorTables tables, read_tables(folder, deployment.tensor));
   LLMPROF_LET(ServingInput input, serving_input(deployment, std::move(tables)));
   LLMPROF_LET(const std::string workload, file_with(folder, "workload"));
-  LLMPROF_LET(input.workload, serving::read_trace(workload));
+  LLMPROF_LET(input.workload, importers::read_trace(workload));
   LLMPROF_LET(const std::string path, file_with(folder, "measured"));
-  LLMPROF_LET(const std::vector<serving::MeasuredRequest> measured, serving::read_measured(path));
+  LLMPROF_LET(const std::vector<serving::MeasuredRequest> measured, importers::read_measured(path));
   return backtest_serving(std::move(deployment), std::move(input), measured);
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 #include "hw/resolve.h"
-#include "predict/serving/metrics.h"
+#include "serving/metrics.h"
 #include "predict/tables/backtest.h"
 #include "predict/tables/memory.h"
 #include "predict/tables/step_cost.h"

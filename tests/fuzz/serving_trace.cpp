@@ -3,16 +3,16 @@
 #include <cmath>
 
 #include "fuzz.h"
-#include "predict/serving/metrics.h"
-#include "predict/serving/simulate.h"
+#include "serving/metrics.h"
+#include "serving/simulate.h"
 
 namespace llmprof::fuzz {
 namespace {
 
-using namespace predict::serving;
+using namespace serving;
 
-struct Cost : predict::StepCost {
-  predict::StepTime of(const predict::Batch& batch) override {
+struct Cost : serving::StepCost {
+  serving::StepTime of(const serving::Batch& batch) override {
     return {10 + static_cast<double>(batch.padded_tokens), 5};
   }
 };

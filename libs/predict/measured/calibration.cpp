@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/human.h"
 #include "base/json.h"
-#include "predict/serving/random.h"
+#include "serving/random.h"
 
 namespace llmprof::predict {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "base/file.h"
-#include "predict/serving/random.h"
+#include "serving/random.h"
 #include "trace/test_run.h"
 
 namespace llmprof::predict {

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "predict/batch.h"
-#include "predict/serving/metrics.h"
-#include "predict/serving/simulate.h"
+#include "serving/metrics.h"
+#include "serving/simulate.h"
 
 namespace llmprof::predict::plan {
 
