@@ -16,7 +16,7 @@ namespace llmprof::analyze {
 namespace {
 
 // Raise it when a pass changes what it computes.
-constexpr int kAnalysisVersion = 28;
+constexpr int kAnalysisVersion = 29;
 
 std::uint64_t fnv1a(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325;

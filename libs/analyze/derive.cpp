@@ -18,6 +18,7 @@
 #include "analyze/passes/step_time.h"
 #include "analyze/passes/sums.h"
 #include "analyze/questions.h"
+#include "analyze/requests/shares.h"
 #include "analyze/steps/infer_steps.h"
 #include "analyze/steps/sampled_loops.h"
 #include "analyze/steps/step_windows.h"
@@ -305,6 +306,8 @@ Result<void> derive(const trace::Run& run, const AnalysisContext& analysis, cons
     for (const trace::SampledStageRow& row : loops.rows) writer.add(row);
   }
   adopt_ranges(ranges, classified);
+  LLMPROF_LET(const std::vector<StepMembers> members, read_members(run, classified.steps));
+  size_by_members(members, classified.steps);
   ModelPasses passes;
   if (analysis.model) {
     const auto graph_of = [&](std::int64_t process_id) { return analysis.graph_of(process_id); };
@@ -321,6 +324,7 @@ Result<void> derive(const trace::Run& run, const AnalysisContext& analysis, cons
   LLMPROF_LET(const std::vector<Window> windows, work_blocks(run));
   if (devices.others_worked) LLMPROF_TRY(extend_steps(run, windows, devices, attribution, classified.steps));
   const std::vector<bool> warm_up = warm_up_steps(classified.steps, writer.strings());
+  StepShares shares_of_requests(analysis, classified.steps, members, writer.strings());
   IdleTime idle(ranges, classified, warm_up, writer.strings());
   LLMPROF_TRY(for_each_sample(run, [&](std::int64_t id, std::int64_t thread_id, std::int64_t at_ns) {
     if (const auto process = process_of_thread.find(thread_id); process != process_of_thread.end())
@@ -328,7 +332,11 @@ Result<void> derive(const trace::Run& run, const AnalysisContext& analysis, cons
   }));
   StepTimes times(
       ranges, classified, process_of_thread, devices, writer.strings(),
-      [&](const trace::StepTimeRow& row) { writer.add(row); }, &idle);
+      [&](const trace::StepTimeRow& row) {
+        writer.add(row);
+        shares_of_requests.add(row);
+      },
+      &idle);
   StepBusy busy(classified.steps, devices, analysis.job);
   KernelSums sums(writer.strings(), [&](const trace::KernelSumRow& row) { writer.add(row); });
   Pass pass{run, windows, graphs, attribution, times, busy, sums, writer};
@@ -336,6 +344,7 @@ Result<void> derive(const trace::Run& run, const AnalysisContext& analysis, cons
   LLMPROF_TRY(place_samples(run, attribution, idle, loops, writer));
   for (const trace::IdlePlaceRow& row : idle.finish()) writer.add(row);
   write_steps(ranges, classified.steps, attribution, busy, passes, warm_up, writer);
+  writer.add_all(shares_of_requests.finish(warm_up));
   for (const trace::ModelOpRow& row : passes.rows) writer.add(row);
   RangeSums range_sums(passes.pass_of_step);
   RangeTree tree(ranges, classified, writer.strings());

@@ -13,6 +13,7 @@
 #include "analyze/model/model_passes.h"
 #include "analyze/passes/busy.h"
 #include "analyze/questions.h"
+#include "analyze/requests/requests.h"
 #include "analyze/rows_of.h"
 #include "analyze/rules/rule.h"
 #include "analyze/sections/sections.h"
@@ -386,10 +387,11 @@ const std::vector<SectionRow>& section_rows() {
          return keep(f.summary.allocators, allocators(f.run));
        }},
       {kMetrics, {}, [](Filling& f) { return keep(f.summary.metrics, server_metrics(f.run)); }},
+      {kRequests, {}, [](Filling& f) { return keep(f.summary.requests, requests_of(f.run, f.analysis)); }},
       {kImported, {}, [](Filling& f) { return fill_imported(f.run, f.analysis, f.summary.imported); }},
       {kCounters, {kStages, kImported}, [](Filling& f) { return fill_counters(f.run, f.analysis, f.summary); }},
       {kDiagnosis,  // rules may read everything
-       {kParts, kGpu, kCost, kHost, kLife, kSteps, kIdle, kTelemetry, kMemory, kMetrics, kCounters},
+       {kParts, kGpu, kCost, kHost, kLife, kSteps, kIdle, kTelemetry, kMemory, kMetrics, kRequests, kCounters},
        [](Filling& f) { return keep(f.summary.diagnosis, diagnose(f.run, f.analysis, f.summary)); }},
   };
   return rows;

@@ -8,6 +8,7 @@
 
 #include "analyze/job/job.h"
 #include "analyze/names/ranges.h"
+#include "analyze/requests/requests_summary.h"
 #include "analyze/rules/finding.h"
 #include "analyze/sections/counters_summary.h"
 #include "analyze/sections/devices_summary.h"
@@ -223,6 +224,7 @@ struct Summary {
   DeviceMemories device_memory;
   Allocators allocators;
   Metrics metrics;
+  Requests requests;
   Imported imported;
   Counters counters;
   Diagnosis diagnosis;
@@ -243,6 +245,7 @@ enum class Section : std::uint8_t {
   kTelemetry,
   kMemory,  // device_memory, allocators
   kMetrics,
+  kRequests,
   kImported,
   kCounters,
   kDiagnosis,

@@ -210,6 +210,7 @@ Json tables_json(const Page& page) {
   out["device_memory"] = device_memory_json(s.device_memory);
   if (!s.allocators.devices.empty()) out["allocators"] = allocators_json(s.allocators);
   if (s.metrics.values > 0) out["metrics"] = metrics_json(s.metrics);
+  if (!s.requests.all.empty()) out["requests"] = described_fields("requests", s.requests);
   out["host"] = host_json(page);
   if (s.life.process_id != 0) out["life"] = life_json(s.life);
   out["functions"] = rows_of(page, "functions[]", s.host.functions);

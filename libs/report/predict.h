@@ -11,7 +11,7 @@ namespace llmprof::report {
 
 struct ServingPage {
   predict::ServingDocument document;
-  predict::serving::EngineRules rules;
+  serving::EngineRules rules;
   bool full = false;  // rules and the course over time, too
 };
 std::string to_text(const ServingPage& page, bool colour);

@@ -259,7 +259,8 @@ std::string screen_text(const Page& page, bool colour) {
   const bool staged = !page.summary.stages.empty();
   const bool bad = std::ranges::any_of(page.summary.losses, is_data_loss);
   const std::string above = what_ran(page, style) + (bad ? lost(page, style) : "") + where_time_went(page, style) +
-                            (staged ? stage_rows(page, style, tables) : first_rows(page, style, tables));
+                            (staged ? stage_rows(page, style, tables) : first_rows(page, style, tables)) +
+                            request_lines(page);
   const auto below = [&](bool brief) {
     return "\n" + (bad ? "" : lost(page, style)) + cost_line(page) + next(page, tables, brief);
   };

@@ -275,7 +275,7 @@ using PartText = std::string (*)(const Page&, const Style&, const TableText&);
 struct NamedPart : ReportPart {
   PartText text;
 };
-constexpr std::array<NamedPart, 19> kParts{{
+constexpr std::array<NamedPart, 20> kParts{{
     {{"losses", "what was lost or not recorded, and what to do about it"},
      [](const Page& page, const Style& style, const TableText&) { return coverage(page, style); }},
     {{"diagnosis", "every finding with its evidence and advice, and what was looked for"},
@@ -316,6 +316,10 @@ constexpr std::array<NamedPart, 19> kParts{{
     {{"memory", "memory of devices and of frameworks' allocators", "device_memory.devices[]"},
      [](const Page& page, const Style& style, const TableText& tables) {
        return device_memory_section(page, style, tables) + allocator_section(page, style, tables);
+     }},
+    {{"requests", "requests: latencies, what steps did for them, who held whom up", "requests.all[]"},
+     [](const Page& page, const Style& style, const TableText& tables) {
+       return requests_section(page, style, tables);
      }},
     {{"server", "metrics of an inference server: requests, KV cache, latencies"},
      [](const Page& page, const Style& style, const TableText& tables) {
@@ -381,7 +385,7 @@ std::string to_text(const Page& page, bool colour) {
   out += source_table(page, style, tables);
   add({"gemms", "framework"});
   out += counter_table(page, style, tables);
-  add({"power", "memory", "server", "host", "functions"});
+  add({"requests", "power", "memory", "server", "host", "functions"});
   return out + without_kernels(page);
 }
 

@@ -39,4 +39,15 @@ struct EnergyOver {
 // `windows` are disjoint and in order of time.
 EnergyOver energy_over(const EnergySegments& energy, const std::vector<Window>& windows);
 
+// The same of many windows one by one, without their errors: by begin, and they may overlap.
+class EnergyCursor {
+ public:
+  explicit EnergyCursor(const EnergySegments& energy) : energy_(&energy) {}
+  EnergyOver over(const Window& window);
+
+ private:
+  const EnergySegments* energy_;
+  std::size_t next_ = 0;  // segments before it end before the last window
+};
+
 }  // namespace llmprof::analyze

@@ -6,6 +6,7 @@
 #include "analyze/context.h"
 #include "analyze/model/efficiency.h"
 #include "analyze/sections/devices_summary.h"
+#include "analyze/sections/energy.h"
 #include "analyze/sections/host_summary.h"
 #include "analyze/summary.h"
 #include "base/result.h"
@@ -53,6 +54,13 @@ Result<void> fill_unmatched(const trace::Run& run, Summary& summary);
 
 // Needs the stages; tells the waterfalls what it found.
 Result<void> fill_telemetry(const trace::Run& run, const AnalysisContext& analysis, Summary& summary);
+
+// The energy of the devices that worked; empty with the reason where none was read.
+struct DeviceEnergy {
+  std::vector<EnergySegments> devices;
+  std::string why;
+};
+Result<DeviceEnergy> device_energy(const trace::Run& run, const AnalysisContext& analysis);
 
 // ---- metrics of servers ---------------------------------------------------------------------------------------------
 

@@ -286,6 +286,21 @@ void tell_waterfalls(Summary& summary) {
 
 }  // namespace
 
+Result<DeviceEnergy> device_energy(const trace::Run& run, const AnalysisContext& analysis) {
+  DeviceEnergy out;
+  Telemetry telemetry;
+  LLMPROF_LET(const std::vector<DeviceTelemetry> devices, read_devices(run, analysis, telemetry));
+  LLMPROF_LET(const ByDevice series, read_series(run));
+  for (const DeviceTelemetry& device : devices) {
+    const auto found = series.find(device.device_id);
+    if (!device.used || found == series.end()) continue;
+    EnergySource source = energy_source(found->second);
+    if (!source.name.empty()) out.devices.push_back(std::move(source.segments));
+  }
+  if (out.devices.empty()) out.why = devices.empty() ? "no device was read" : "neither energy nor power were read";
+  return out;
+}
+
 Result<void> fill_telemetry(const trace::Run& run, const AnalysisContext& analysis, Summary& summary) {
   Telemetry& telemetry = summary.telemetry;
   LLMPROF_LET(telemetry.devices, read_devices(run, analysis, telemetry));
@@ -385,17 +400,25 @@ EnergySegments segments_of_power(const Series& watts) {
   });
 }
 
+EnergyOver EnergyCursor::over(const Window& window) {
+  EnergyOver out;
+  const std::vector<EnergySegment>& all = energy_->segments;
+  while (next_ < all.size() && all[next_].end_ns <= window.begin_ns) ++next_;
+  for (std::size_t at = next_; at < all.size() && all[at].begin_ns < window.end_ns; ++at) {
+    const std::int64_t inside = std::min(all[at].end_ns, window.end_ns) - std::max(all[at].begin_ns, window.begin_ns);
+    if (inside <= 0) continue;
+    out.covered_ns += inside;
+    out.joules += all[at].joules * static_cast<double>(inside) / static_cast<double>(all[at].end_ns - all[at].begin_ns);
+  }
+  return out;
+}
+
 EnergyOver energy_over(const EnergySegments& energy, const std::vector<Window>& windows) {
   EnergyOver out;
-  auto segment = energy.segments.begin();
+  EnergyCursor cursor(energy);
   for (const Window& window : windows) {
-    while (segment != energy.segments.end() && segment->end_ns <= window.begin_ns) ++segment;
-    for (auto at = segment; at != energy.segments.end() && at->begin_ns < window.end_ns; ++at) {
-      const std::int64_t inside = std::min(at->end_ns, window.end_ns) - std::max(at->begin_ns, window.begin_ns);
-      if (inside <= 0) continue;
-      out.covered_ns += inside;
-      out.joules += at->joules * static_cast<double>(inside) / static_cast<double>(at->end_ns - at->begin_ns);
-    }
+    const EnergyOver each = cursor.over(window);
+    out.covered_ns += each.covered_ns, out.joules += each.joules;
   }
   double squares = 0;
   const auto add_edge = [&](std::int64_t gap_ns) {

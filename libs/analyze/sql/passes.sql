@@ -155,6 +155,14 @@ FROM executed
 GROUP BY graph_node_id, graph
 ORDER BY graph, begin_ns, graph_node_id;
 
+-- question: pass_members
+-- Members of steps, and the rows of their products, as the engine marked them.
+SELECT e.ts_ns, e.thread_id, CASE e.event WHEN 'member' THEN 1 ELSE 2 END AS event, e.request_id, e.tokens, e.context,
+  CASE WHEN q.prompt_tokens > 0 THEN q.prompt_tokens END AS prompt
+FROM request_event AS e LEFT JOIN request AS q ON q.id = e.request_id
+WHERE e.event IN ('member', 'padded') AND (e.event = 'padded' OR e.request_id IS NOT NULL)
+ORDER BY e.ts_ns, e.request_id;
+
 -- question: pass_ranges
 -- Ranges for the attribution passes.
 -- Every range that has an inside. Marks have none. The passes sort by thread themselves. Those of a
