@@ -13,8 +13,9 @@ namespace {
 
 constexpr std::int64_t kMostId = std::int64_t{1} << 48;
 // Columns that are moments of the file's clock. Other columns in ns are durations.
-constexpr std::array<std::string_view, 8> kMoments{"begin_ns",      "end_ns",      "ts_ns",      "launch_begin_ns",
-                                                   "launch_end_ns", "captured_ns", "arrival_ns", "first_token_ns"};
+constexpr std::array<std::string_view, 11> kMoments{"begin_ns",    "end_ns",     "ts_ns",   "launch_begin_ns",
+                                                    "launch_end_ns", "captured_ns", "arrival_ns", "sent_ns",
+                                                    "scheduled_ns", "first_token_ns", "last_token_ns"};
 // What the assembler writes itself, or what is no importer's business.
 constexpr std::array<std::string_view, 7> kOwnTables{"source",     "loss",         "peak",          "bench",
                                                      "bench_axis", "bench_sample", "collector_cost"};

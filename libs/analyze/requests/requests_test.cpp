@@ -34,7 +34,7 @@ TEST(Divided, AddsUpToTheNanosecond) {
   }
 }
 
-class Shares : public ::testing::Test {
+class RequestShares : public ::testing::Test {
  protected:
   trace::Strings strings;
   trace::Name name(std::string_view text) { return strings.intern(text); }
@@ -51,7 +51,7 @@ StepMembers mixed_step() {
           .padded = 112};
 }
 
-TEST_F(Shares, OfEveryKindOfWorkFollowItsRule) {
+TEST_F(RequestShares, OfEveryKindOfWorkFollowItsRule) {
   const std::vector<trace::StepTimeRow> rows = {
       row("kernel", "mlp.up_proj", 1120),   // by tokens: 10 ns a row
       row("kernel", "self_attn.core", 516), // 96 x 100 - 96 x 95 / 2 = 5040 pairs, 50, 150: 5240
@@ -83,7 +83,7 @@ TEST_F(Shares, OfEveryKindOfWorkFollowItsRule) {
   EXPECT_EQ(parts.back().tokens, 14);
 }
 
-TEST_F(Shares, ReadingTheWeightsIsSharedEqually) {
+TEST_F(RequestShares, ReadingTheWeightsIsSharedEqually) {
   const std::vector<trace::StepTimeRow> rows = {row("kernel", "mlp.up_proj", 500), row("kernel", "mlp.up_proj", 700)};
   DivisionOfOps ops(nullptr, strings);
   const WeightTimes weights = {{name("mlp.up_proj").id, 600.0}};
@@ -94,7 +94,7 @@ TEST_F(Shares, ReadingTheWeightsIsSharedEqually) {
   EXPECT_NEAR(static_cast<double>(parts[3].products_ns), 600.0 * 14 / 112, 2);
 }
 
-TEST_F(Shares, AStepThatNobodyIsSampledInLeavesLogitsToTheEngine) {
+TEST_F(RequestShares, AStepThatNobodyIsSampledInLeavesLogitsToTheEngine) {
   StepMembers step = mixed_step();
   for (Member& member : step.members) member.sampled = false;
   DivisionOfOps ops(nullptr, strings);
@@ -104,7 +104,7 @@ TEST_F(Shares, AStepThatNobodyIsSampledInLeavesLogitsToTheEngine) {
 }
 
 // FLOPs of members alone add up to those of the pass, and so do bytes.
-TEST_F(Shares, CostsOfMembersAddUpToThePass) {
+TEST_F(RequestShares, CostsOfMembersAddUpToThePass) {
   const Result<model::Config> config = model::parse_config(
       R"({"model_type": "llama", "hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 2,
           "intermediate_size": 1408, "vocab_size": 32000, "torch_dtype": "bfloat16"})",
