@@ -344,7 +344,8 @@ Result<void> derive(const trace::Run& run, const AnalysisContext& analysis, cons
   LLMPROF_TRY(place_samples(run, attribution, idle, loops, writer));
   for (const trace::IdlePlaceRow& row : idle.finish()) writer.add(row);
   write_steps(ranges, classified.steps, attribution, busy, passes, warm_up, writer);
-  writer.add_all(shares_of_requests.finish(warm_up));
+  const std::vector<trace::StepMemberRow> member_rows = shares_of_requests.finish(warm_up);  // until finish()
+  writer.add_all(member_rows);
   for (const trace::ModelOpRow& row : passes.rows) writer.add(row);
   RangeSums range_sums(passes.pass_of_step);
   RangeTree tree(ranges, classified, writer.strings());

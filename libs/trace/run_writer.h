@@ -71,6 +71,8 @@ class DerivedWriter : public RowWriter {
   void add_all(const std::vector<Row>& rows) {
     add_block(table_of<Row>(), rows.data(), rows.size());
   }
+  template <class Row>
+  void add_all(std::vector<Row>&& rows) = delete;
   Result<void> finish();
 
  private:

@@ -42,7 +42,7 @@ TEST(Annotate, NobodyListening) {
 TEST(Annotate, TheToolHearsTheWholeGrammar) {
   EXPECT_THAT(run(kTool, "all"), ElementsAre("domain llmprof", "category 1=stage", "category 2=step",
                                              "category 3=module", "category 4=model", "category 5=note",
-                                             "category 6=pass", "category 7=parallel", "register layers.0.mlp",
+                                             "category 6=pass", "category 7=parallel", "category 8=request", "register layers.0.mlp",
                                              "mark v3/48 category=4 payload=0:0 message=1:{\"model_type\": \"llama\"}",
                                              "push v3/48 category=1 payload=0:0 message=1:prefill",
                                              "push v3/48 category=2 payload=1:800000800002 message=1:prefill",
@@ -51,7 +51,9 @@ TEST(Annotate, TheToolHearsTheWholeGrammar) {
                                              "pop ", "pop ", "push v3/48 category=1 payload=0:0 message=1:decode",
                                              "push v3/48 category=2 payload=1:ffffff000001ffff message=1:decode",
                                              "push v3/48 category=3 payload=0:0 message=1:lm_head", "register sampling",
-                                             "push v3/48 category=3 payload=0:0 message=3:sampling", "pop ", "pop ",
+                                             "push v3/48 category=3 payload=0:0 message=3:sampling",
+                                             "mark v3/48 category=8 payload=1:fffffff00001003 message=1:r-1",
+                                             "mark v3/48 category=8 payload=1:4007 message=1:", "pop ", "pop ",
                                              "pop ", "pop ", "listening 1"));
 }
 

@@ -17,6 +17,8 @@ void annotate_in_cpp() {
   const llmprof::Step step("decode", 0xFFFFFFFFU, 1, 0x1FFFFFFU);  // batch and context do not fit
   const llmprof::Module module("lm_head");
   const llmprof::Module registered(llmprof_register("sampling"));
+  llmprof_step_member("r-1", 16, 0x1FFFFFFFU);  // the length does not fit
+  llmprof_request("", LLMPROF_ENGINE_PADDED, 64, 0);
 }
 
 // All threads make the first annotation of the process at the same time.
