@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "demo_serve.h"
 #include "given_names.h"
 #include "record_verb.h"
 #include "verb.h"
@@ -19,6 +20,8 @@ constexpr Option kOptions[] = {
     {"--output", "-o", "", "NAME", kName, "Name of the run. The default name is replaced each time."},
     {"--force", "-f", "", "", "", "Replace an existing run of another name."},
     {"--train", "", "", "", "", "Train the embedded GPT-2 for some steps instead of generating text."},
+    {"--serve", "", "", "", "",
+     "Serve the embedded model, with continuous batching, under a load of requests that is measured from outside, too."},
     {"--device", "", "", "NAME", "auto",
      "`cpu`, `cuda`, or `auto`: a GPU if there is one with a driver and cuBLAS. The model says which it took, and "
      "why."},
@@ -48,6 +51,28 @@ Result<int> report(const std::string& folder, bool json) {
   return verb->run(arguments);
 }
 
+// A load that keeps several requests in a step, for some 20 s on a laptop.
+Result<int> serve(const Arguments& arguments, const std::string& workload) {
+  std::error_code ignored;
+  ServeDemo demo{.llmprof = std::filesystem::read_symlink("/proc/self/exe", ignored).string(),
+                 .workload = workload,
+                 .output = arguments.get("--output"),
+                 .server = {"--device", arguments.get("--device")},
+                 .load = {"--requests", "60", "--rate", "3", "--prompt", "32..256", "--output", "24", "--warmup", "2"},
+                 .peaks = !arguments.on("--no-peaks")};
+  if (const std::string preset = arguments.get("--preset"); !preset.empty())
+    demo.server.insert(demo.server.end(), {"--preset", preset});
+  LLMPROF_LET(const std::string run, run_serve_demo(demo));
+  const Result<int> status = report(run, arguments.on("--json"));
+  fmt::print(stderr,
+             "\nThe run is in {0}. Go on with:\n"
+             "  llmprof report {0} requests\n"
+             "  llmprof view {0}\n"
+             "  llmprof load http://127.0.0.1:8000 --rate 4     # your own server\n",
+             run);
+  return status;
+}
+
 // What is run, without the program's name.
 std::vector<std::string> workload_arguments(const Arguments& arguments) {
   std::vector<std::string> words{arguments.on("--train") ? "train" : "infer", "--device", arguments.get("--device")};
@@ -61,6 +86,7 @@ std::vector<std::string> workload_arguments(const Arguments& arguments) {
 Result<int> run(const Arguments& arguments) {
   LLMPROF_TRY(check_run_name(arguments.get("--output")));
   LLMPROF_LET(const std::string workload, find_workload());
+  if (arguments.on("--serve")) return serve(arguments, workload);
   const std::vector<std::string> words = workload_arguments(arguments);
   record::RecordOptions options;
   options.command = {workload};

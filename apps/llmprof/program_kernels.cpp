@@ -1,14 +1,9 @@
 #include "program_kernels.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/file.h"
@@ -17,6 +12,7 @@
 #include "base/text_table.h"
 #include "base/version.h"
 #include "bench_verb.h"
+#include "child.h"
 #include "hw/resolve.h"
 #include "predict/implementation/probe.h"
 #include "record/launch/injection.h"
@@ -24,35 +20,12 @@
 #include "record/run/capture.h"
 #include "record_verb.h"
 
-extern char** environ;
-
 namespace llmprof::app {
 namespace {
 
 Error usage(std::string message, std::string hint = "") {
   return {ErrorCode::kUsage, std::move(message), std::move(hint)};
 }
-
-// A folder that is removed with it.
-class TemporaryFolder {
- public:
-  static Result<TemporaryFolder> make() {
-    std::string path = base::env_or("TMPDIR", "/tmp") + "/llmprof-probe-XXXXXX";
-    if (::mkdtemp(path.data()) == nullptr)
-      return Error{ErrorCode::kIo, "no temporary folder can be made", "TMPDIR says where"};
-    return TemporaryFolder(path);
-  }
-  TemporaryFolder(TemporaryFolder&& other) noexcept { std::swap(path_, other.path_); }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
 
 // The interpreter that the program ran in: what it was started with, where that is a Python.
 std::string python_of(const Arguments& arguments, const std::vector<std::string>& command) {
@@ -63,27 +36,6 @@ std::string python_of(const Arguments& arguments, const std::vector<std::string>
     if (name.find('=') == std::string::npos && name != "env") break;
   }
   return "python3";
-}
-
-// Its exit status. Standard output goes to `out`; standard error, too, if it says nothing that a user needs.
-Result<int> run_child(const std::vector<std::string>& command, const std::string& out, bool quiet = false) {
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  if (quiet) ::posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  std::vector<char*> words;
-  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  ::pid_t pid = 0;
-  const int failed = ::posix_spawnp(&pid, words[0], &actions, nullptr, words.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0)
-    return Error{ErrorCode::kNotFound, fmt::format("{} cannot be started", command[0]),
-                 "--python PROGRAM names the interpreter that has PyTorch"};
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 Result<std::int64_t> limit_of(const Arguments& arguments, std::string_view flag, std::int64_t otherwise) {
@@ -121,7 +73,8 @@ Result<Probed> probe_torch(const Arguments& arguments, const RecordedProgram& pr
   fmt::print(stderr, "llmprof: measuring PyTorch's kernels with {}, in at most about {}\n", base::printable(python),
              base::human_ns(limits.seconds * 1e9));
   Probed probed;
-  LLMPROF_LET(probed.status, run_child({python, record::library_folder() + "/python/llmprof/_probe.py", spec}, out));
+  LLMPROF_LET(probed.status, run_child({python, record::library_folder() + "/python/llmprof/_probe.py", spec},
+                        {.file = out, .hint = "--python PROGRAM names the interpreter that has PyTorch"}));
   LLMPROF_LET(probed.rows, predict::read_probed(out));
   if (probed.rows.empty()) {
     return Error{ErrorCode::kUnsupported,
@@ -189,7 +142,7 @@ Result<void> add_recording_cost(const RecordedProgram& program, const std::strin
   std::vector<std::string> command = program.implementation.command;
   command.emplace_back("--json");
   const std::string out = folder + "/said.json";
-  LLMPROF_LET(const int status, run_child(command, out));
+  LLMPROF_LET(const int status, run_child(command, {.file = out}));
   LLMPROF_LET(const std::string text, base::read_file(out, 1 << 26));
   const auto said = base::parse_json(text, out);
   if (status != 0 || !said || !said->is_object() || !said->contains("tpot_p50_ns")) return {};
@@ -224,7 +177,7 @@ Result<Probed> probe_workload(const Arguments& arguments, const RecordedProgram&
     std::vector<std::string> command{own_program(), "record", "--no-report", "--no-peaks", "--kernels",
                                      "all",         "-o",     run,           "--"};
     for (std::string& word : with_size(program.implementation.command, sizes[i])) command.push_back(std::move(word));
-    LLMPROF_LET(const int status, run_child(command, folder + "/record.log", true));
+    LLMPROF_LET(const int status, run_child(command, {.file = folder + "/record.log", .errors_too = true}));
     if (status != 0) {
       probed.rows.notes.push_back(
           fmt::format("batch {}, prompt {}: ended with status {}", sizes[i].batch, sizes[i].prompt, status));
