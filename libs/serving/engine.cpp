@@ -187,7 +187,7 @@ Result<std::optional<Version>> version_of(const Json& engine, std::string_view a
 }  // namespace
 
 Result<EngineRules> engine_rules(std::string_view engine, const EngineDevice& device) {
-  const std::string_view text = base::find_asset(serving_engines::assets(), "serving/engines.json");
+  const std::string_view text = base::find_asset(serving_engines::assets(), "engines.json");
   LLMPROF_LET(const Json all, base::parse_json(text, "engines.json"));
   const std::string_view name = engine.substr(0, engine.find('@'));
   const std::string_view asked = name.size() < engine.size() ? engine.substr(name.size() + 1) : "";
