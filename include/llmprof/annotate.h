@@ -4,7 +4,7 @@
  * annotation it looks for a listening tool as NVTX v3 does, through NVTX_INJECTION64_PATH. Nobody listening: a load
  * and a branch per call. LLMPROF_NO_ANNOTATIONS compiles everything out; so do systems other than Linux.
  *
- * Grammar: NVTX domain "llmprof"; categories 1 stage, 2 step, 3 module, 4 model, 8 request; a stage or step carries
+ * Grammar: NVTX domain "llmprof"; categories 1 stage, 2 step, 3 module, 4 model, 5 note, 8 request; a stage or step carries
  * batch | tokens << 16 | context << 40 in its unsigned 64-bit payload. docs/manual/annotate.md is the manual.
  *
  * Every function may be called from any thread. A push belongs to its thread and is popped there, innermost first. */
@@ -33,6 +33,7 @@ enum {
   LLMPROF_STEP = 2,
   LLMPROF_MODULE = 3,
   LLMPROF_MODEL = 4,
+  LLMPROF_NOTE = 5,
   LLMPROF_PARALLEL = 7,
   LLMPROF_REQUEST = 8
 }; /* NVTX categories */
@@ -247,6 +248,20 @@ LLMPROF_DETAIL_ONCE void llmprof_detail_mark(uint32_t category, llmprof_name nam
   (llmprof_detail_global.domain, &event);
 }
 
+LLMPROF_DETAIL_ONCE void llmprof_detail_note(const char* subject, const char* text) {
+  const size_t subject_bytes = strlen(subject), text_bytes = strlen(text);
+  char* const both = LLMPROF_DETAIL_CAST(char*, malloc(subject_bytes + text_bytes + 3));
+  if (!both) return;
+  memcpy(both, subject, subject_bytes);
+  memcpy(both + subject_bytes, ": ", 2);
+  memcpy(both + subject_bytes + 2, text, text_bytes + 1);
+  {
+    const llmprof_name name = {both, 0};
+    llmprof_detail_mark(LLMPROF_NOTE, name, 0);
+  }
+  free(both);
+}
+
 LLMPROF_DETAIL_ONCE const void* llmprof_detail_register(const char* text) {
   if (!llmprof_detail_start() || !llmprof_detail_global.core2[10]) return 0;
   return LLMPROF_DETAIL_CAST(void* (*)(void*, const char*), llmprof_detail_global.core2[10])(
@@ -321,6 +336,12 @@ static inline void llmprof_pop(void) { LLMPROF_DETAIL_WHEN_HEARD(llmprof_detail_
 static inline void llmprof_model(const char* config_json) {
   (void)config_json;
   LLMPROF_DETAIL_WHEN_HEARD(llmprof_detail_mark(LLMPROF_MODEL, llmprof_unregistered(config_json), 0));
+}
+
+/* Something worth knowing about the run, said once: it stands in the table `note`. */
+static inline void llmprof_note(const char* subject, const char* text) {
+  (void)subject, (void)text;
+  LLMPROF_DETAIL_WHEN_HEARD(llmprof_detail_note(subject, text));
 }
 
 /* How the ranks of a job divide the model: "tp=2,pp=4,dp=2,ep=8" (tensor, pipeline, data, expert), in the order in

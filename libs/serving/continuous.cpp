@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/assert.h"
+
 namespace llmprof::serving {
 
 bool WaitingQueue::later(RequestIndex a, RequestIndex b) const {
@@ -224,6 +226,24 @@ void ContinuousScheduler::release(Progress& progress) {
   progress.remembered = 0;
 }
 
+void ContinuousScheduler::retire(Progress& progress) {
+  release(progress);
+  if (progress.blocks.capacity() > 0) spares_.push_back(std::move(progress.blocks));
+  progress.blocks = {};
+}
+
+void ContinuousScheduler::remove(RequestIndex request) {
+  LLMPROF_ASSERT(under_way_ == 0);
+  Progress& progress = at(request);
+  if (progress.running) {
+    progress.running = false;
+    std::erase(running_, request);
+  } else {
+    waiting_.remove(request);
+  }
+  retire(progress);
+}
+
 void ContinuousScheduler::complete(const Step& step, std::vector<RequestIndex>& finished) {
   --under_way_;
   bool ended_running = false;
@@ -237,9 +257,7 @@ void ContinuousScheduler::complete(const Step& step, std::vector<RequestIndex>& 
     } else {
       waiting_.remove(request);  // preempted while its last token was on its way
     }
-    release(progress);
-    spares_.push_back(std::move(progress.blocks));
-    progress.blocks = {};
+    retire(progress);
   }
   if (ended_running) std::erase_if(running_, [this](RequestIndex request) { return !at(request).running; });
 }

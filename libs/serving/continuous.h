@@ -37,11 +37,20 @@ class ContinuousScheduler final : public Scheduler {
   std::int64_t running() const override { return static_cast<std::int64_t>(running_.size()); }
   std::int64_t waiting() const override { return static_cast<std::int64_t>(waiting_.size()); }
 
- private:
-  struct Pick {
+  // What a live engine needs beside. Requests may be added to the workload while it runs; one that ended may be replaced
+  // by another, if the workload describes outputs (otherwise blocks of the first could be taken for the other's).
+
+  struct Member {
     RequestIndex request;
-    std::int32_t tokens;
+    std::int32_t tokens;  // new ones
   };
+  // Of the step that schedule() made last, in the order of its rows.
+  const std::vector<Member>& members() const { return picks_; }
+  // Ends a request before its last token: it sampled a stop token, or nobody waits for it. Not while a step is under way.
+  void remove(RequestIndex request);
+
+ private:
+  using Pick = Member;
   void schedule_running();
   void schedule_waiting(Step& step);
   bool admit(RequestIndex request, Step& step);
@@ -52,6 +61,7 @@ class ContinuousScheduler final : public Scheduler {
   void remember_blocks(RequestIndex request, Progress& progress);
   void fill(Step& step);
   void release(Progress& progress);
+  void retire(Progress& progress);
 
   std::vector<RequestIndex> running_;
   WaitingQueue waiting_;

@@ -20,7 +20,7 @@ std::uint64_t block_content(const Workload& workload, RequestIndex request, std:
   const auto piece = static_cast<std::uint64_t>((end - 1) / workload.content_tokens);
   const auto place = static_cast<std::uint64_t>(block);
   // A block that ends behind the prompt holds generated tokens: a trace does not say who else sends those.
-  if (piece < asked.id_count && end <= asked.prompt_tokens)
+  if (piece < asked.id_count && (end <= asked.prompt_tokens || workload.ids_of_outputs))
     return mixed(mixed(workload.content_ids[asked.id_begin + piece] * 2) + place);
   return mixed(mixed(std::uint64_t{request} * 2 + 1) + place);
 }
@@ -54,6 +54,7 @@ Rejection Scheduler::check(const Request& request) const {
 void Scheduler::begin(RequestIndex request) {
   const Request& asked = workload_.requests[request];
   Progress& progress = at(request);
+  progress = {};  // of a live engine, whose requests take the places of those that ended
   progress.prompt = asked.prompt_tokens;
   progress.output = asked.output_tokens;
   progress.known = asked.prompt_tokens;

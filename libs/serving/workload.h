@@ -26,6 +26,7 @@ struct Workload {
   // up to the end of that piece. What no id describes is shared with nobody.
   std::vector<std::uint64_t> content_ids;
   std::int64_t content_tokens = 16;
+  bool ids_of_outputs = false;  // the ids go on behind the prompts: a live engine knows what it generated
   std::int64_t concurrency = 0;  // closed loop: a request is sent when one of so many ends; 0: by arrival
   std::string description;       // "300 requests, Poisson 10/s, ShareGPT-like lengths, seed 1"
 };

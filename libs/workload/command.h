@@ -18,6 +18,7 @@ namespace llmprof::workload {
 // Adds the command to `app`. When the user names it, `chosen` becomes the function to run; it returns the exit status.
 void add_infer(CLI::App& app, std::function<int()>& chosen);
 void add_train(CLI::App& app, std::function<int()>& chosen);
+void add_serve(CLI::App& app, std::function<int()>& chosen);
 
 // What the user chose by --device, told on standard error where the choice was the program's.
 Result<ChosenDevice> choose_device_and_tell(const std::string& name);

@@ -192,7 +192,7 @@ Token sample(const Sampler& sampler, std::span<const float> logits, std::int64_t
   std::vector<double> cumulative;
   double sum = 0;
   for (const Token token : tokens) {
-    sum += std::exp(static_cast<double>(logit(logits, token) - largest));
+    sum += std::exp(static_cast<double>(logit(logits, token) - largest) / sampler.temperature);
     cumulative.push_back(sum);
   }
   const double target = uniform(sampler.seed, sequence, position) * sum;

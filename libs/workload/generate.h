@@ -18,6 +18,7 @@ struct Sampler {
   Kind kind = Kind::kGreedy;
   std::int64_t k = 40;  // kTopK: how many of the likeliest tokens may be drawn
   std::uint64_t seed = 0;
+  double temperature = 1;  // kTopK: logits are divided by it, above 0
 };
 
 // `sequence` and `position` say which draw this is. logits (V).

@@ -7,55 +7,37 @@
 #include <memory>
 #include <thread>
 
-#include "base/file.h"
 #include "llmprof/annotate.h"
 #include "workload/command.h"
 #include "workload/cuda/device_model.h"
 #include "workload/generate.h"
 #include "workload/config.h"
+#include "workload/model_options.h"
 #include "workload/ranks.h"
 #include "workload/summary.h"
-#include "workload/weights.h"
 
 namespace llmprof::workload {
 namespace {
 
 struct Options {
-  std::string preset;  // "": the demo of the device
-  std::string device = "cpu", type;
+  ModelOptions model;
   bool cuda_graph = false;
-  std::string family, config_path, weights_path;
   std::string sampler = "greedy";
-  ModelConfig sizes;                                   // 0: as the preset says
   std::int64_t batch = 0, prompt = 0, new_tokens = 0;  // 0: as the preset says
-  std::int64_t k = 40, threads = 0, ranks = 1;
+  std::int64_t k = 40, ranks = 1;
   std::string parallel = "dp";
-  std::uint64_t seed = 0;
   bool json = false;
   bool list_presets = false;
 };
 
 void describe(CLI::App& infer, Options& o) {
-  infer.add_option("--preset", o.preset, "model and run to start from (default: demo, on a GPU demo-gpu)");
-  infer.add_option("--device", o.device, "cpu, cuda, or auto: a GPU if there is one")->capture_default_str();
-  infer.add_option("--type", o.type, "float32 or bf16, on a GPU (default: bf16 if the GPU has it)");
+  describe_model(infer, o.model);
   infer.add_flag("--cuda-graph", o.cuda_graph, "on a GPU, decode as a CUDA graph");
-  infer.add_option("--config", o.config_path, "Hugging Face config.json of the model, instead of the preset's");
-  infer.add_option("--weights", o.weights_path, ".safetensors file with the weights (default: random by seed)");
-  infer.add_option("--family", o.family, "gpt2 or llama");
-  infer.add_option("--layers", o.sizes.layers, "number of layers");
-  infer.add_option("--hidden", o.sizes.hidden, "width of the residual stream");
-  infer.add_option("--heads", o.sizes.heads, "attention heads");
-  infer.add_option("--kv-heads", o.sizes.kv_heads, "key-value heads (llama)");
-  infer.add_option("--intermediate", o.sizes.intermediate, "width of the MLP");
-  infer.add_option("--vocab", o.sizes.vocab, "size of the vocabulary");
   infer.add_option("--batch", o.batch, "sequences at once");
   infer.add_option("--prompt", o.prompt, "tokens in each prompt");
   infer.add_option("--new", o.new_tokens, "tokens to generate for each");
   infer.add_option("--sampler", o.sampler, "greedy or topk")->capture_default_str();
   infer.add_option("--k", o.k, "topk: how many tokens may be drawn")->capture_default_str();
-  infer.add_option("--seed", o.seed, "of weights, prompts and sampler")->capture_default_str();
-  infer.add_option("--threads", o.threads, "threads (default: processors this process may use)");
   infer.add_option("--ranks", o.ranks, "processes that run it together, on the CPU")->capture_default_str();
   infer
       .add_option("--parallel", o.parallel,
@@ -65,26 +47,12 @@ void describe(CLI::App& infer, Options& o) {
   infer.add_flag("--list-presets", o.list_presets, "list the presets and exit");
 }
 
-Result<ModelConfig> choose_model(const Options& o, const Preset& preset) {
-  if (!o.config_path.empty()) {
-    LLMPROF_LET(const std::string text, base::read_file(o.config_path, 16 << 20));
-    return parse_config(text, o.config_path);
-  }
-  ModelConfig config = preset.config;
-  if (!o.family.empty()) {
-    LLMPROF_LET(const Family family, parse_family(o.family));
-    if (family != config.family) config.tied_embeddings = false;
-    config.family = family;
-  }
-  return with_sizes(config, o.sizes);
-}
-
 Result<GenerateOptions> choose_run(const Options& o, const Preset& preset) {
   GenerateOptions run{.batch = o.batch != 0 ? o.batch : preset.batch,
                       .prompt_tokens = o.prompt != 0 ? o.prompt : preset.prompt_tokens,
                       .new_tokens = o.new_tokens != 0 ? o.new_tokens : preset.new_tokens,
-                      .prompt_seed = o.seed};
-  run.sampler = {.k = o.k, .seed = o.seed};
+                      .prompt_seed = o.model.seed};
+  run.sampler = {.k = o.k, .seed = o.model.seed};
   if (o.sampler == "topk") {
     run.sampler.kind = Sampler::Kind::kTopK;
   } else if (o.sampler != "greedy") {
@@ -93,17 +61,12 @@ Result<GenerateOptions> choose_run(const Options& o, const Preset& preset) {
   return run;
 }
 
-Result<Weights> make_weights(const Options& o, const ModelConfig& config, ThreadPool& pool) {
-  if (!o.weights_path.empty()) return load_weights(config, o.weights_path);
-  return Weights::random(config, o.seed, pool);
-}
-
 Result<void> run_on_cpu(const Options& o, ThreadPool& pool, std::optional<Ranks>& ranks, RunSummary& summary) {
   const std::int64_t begin_ns = now_ns();
   const bool split = ranks && o.parallel == "tp";
   LLMPROF_LET(const ModelConfig config, part_of(summary.config, split ? ranks->count() : 1));
   llmprof_stage_push("load", 0, 0, 0);
-  auto weights = make_weights(o, summary.config, pool);
+  auto weights = make_weights(o.model, summary.config, pool);
   if (weights && split) weights = part_of(*weights, config, ranks->rank());
   llmprof_pop();
   if (!weights) return weights.error();
@@ -116,17 +79,10 @@ Result<void> run_on_cpu(const Options& o, ThreadPool& pool, std::optional<Ranks>
   return {};
 }
 
-// Random weights are made on the GPU: those of a large model would take the CPU long.
 Result<std::unique_ptr<cuda::DeviceModel>> load_on_gpu(const Options& o, ThreadPool& pool, cuda::Device& gpu,
                                                        RunSummary& summary) {
   const llmprof::Stage stage("load");
-  cuda::DeviceWeights weights(gpu, summary.config, summary.type);
-  if (o.weights_path.empty()) {
-    weights.fill(Start::kRandom, o.seed);
-  } else {
-    LLMPROF_LET(const Weights loaded, make_weights(o, summary.config, pool));
-    weights.upload(loaded);
-  }
+  LLMPROF_LET(cuda::DeviceWeights weights, make_device_weights(o.model, summary.config, summary.type, pool, gpu));
   summary.parameters = weights.parameters();
   summary.weight_bytes = weights.bytes();
   auto model = make_device_model(summary.config, std::move(weights), gpu, summary.options);
@@ -148,29 +104,29 @@ Result<void> run_on_gpu(const Options& o, ThreadPool& pool, cuda::Device& gpu, R
 }
 
 Result<RunSummary> infer(const Options& o) {
-  LLMPROF_LET(const ChosenDevice device, choose_device_and_tell(o.device));
+  LLMPROF_LET(const ChosenDevice device, choose_device_and_tell(o.model.device));
   const bool on_gpu = device.gpu != nullptr;
-  LLMPROF_LET(const Preset preset, find_preset(!o.preset.empty() ? o.preset : on_gpu ? "demo-gpu" : "demo"));
-  LLMPROF_LET(const ModelConfig config, choose_model(o, preset));
+  LLMPROF_LET(const Preset preset, choose_preset(o.model, device));
+  LLMPROF_LET(const ModelConfig config, choose_model(o.model, preset));
   LLMPROF_LET(const GenerateOptions run, choose_run(o, preset));
   LLMPROF_TRY(check_run(config, run));
   LLMPROF_LET(std::optional<Ranks> ranks, Ranks::join());
-  if (o.cuda_graph && o.device == "cpu") {
+  if (o.cuda_graph && o.model.device == "cpu") {
     return Error{ErrorCode::kUsage, "--cuda-graph needs a GPU", "--device cuda"};
   }
   RunSummary summary{.config = config, .options = run};
   if (ranks && o.parallel == "dp") summary.options.prompt_seed += static_cast<std::uint64_t>(ranks->rank());
-  LLMPROF_LET(summary.type, choose_type(o.type, device));
-  const bool idle = on_gpu && o.weights_path.empty();  // the CPU computes nothing
+  LLMPROF_LET(summary.type, choose_type(o.model.type, device));
+  const bool idle = on_gpu && o.model.weights_path.empty();  // the CPU computes nothing
   const std::int64_t share =
-      ranks && o.threads == 0
+      ranks && o.model.threads == 0
           ? std::max<std::int64_t>(1, std::int64_t{std::thread::hardware_concurrency()} / ranks->count())
           : 0;
-  LLMPROF_LET(summary.threads, choose_threads(idle ? 1 : share != 0 ? share : o.threads));
+  LLMPROF_LET(summary.threads, choose_threads(idle ? 1 : share != 0 ? share : o.model.threads));
   ThreadPool pool(summary.threads);
   llmprof_model(config_json(config, summary.type).c_str());
   if (ranks) llmprof_parallel(fmt::format("{}={}", o.parallel, ranks->count()).c_str());
-  summary.weights = o.weights_path.empty() ? fmt::format("random, seed {}", o.seed) : o.weights_path;
+  summary.weights = weights_text(o.model);
   LLMPROF_TRY(on_gpu ? run_on_gpu(o, pool, *device.gpu, summary) : run_on_cpu(o, pool, ranks, summary));
   return summary;
 }
@@ -178,7 +134,7 @@ Result<RunSummary> infer(const Options& o) {
 Result<int> launch(const Options& o) {
   if (o.parallel != "dp" && o.parallel != "tp")
     return Error{ErrorCode::kUsage, fmt::format("unknown --parallel '{}'", o.parallel), "known: dp, tp"};
-  if (o.device != "cpu") return Error{ErrorCode::kUsage, "--ranks needs --device cpu", ""};
+  if (o.model.device != "cpu") return Error{ErrorCode::kUsage, "--ranks needs --device cpu", ""};
   return launch_ranks(o.ranks);
 }
 

@@ -7,14 +7,16 @@
 
 namespace llmprof::workload {
 
-// One query against the cached keys and values of its head.
+// One query against the cached keys and values of its head: in one piece, or in blocks of a common store.
 struct HeadQuery {
   const float* query;   // (D)
-  const float* keys;    // (context, D)
-  const float* values;  // (context, D)
+  const float* keys;    // (context, D); where there are blocks: of block 0, (block_tokens, D)
+  const float* values;  // the same
   std::int64_t context;
   std::int64_t head_dim;  // D
   float scale;
+  const std::int32_t* blocks = nullptr;  // the numbers of the sequence's blocks; none: in one piece
+  std::int64_t block_tokens = 0, block_stride = 0;
 };
 
 // One update of AdamW. The corrections are 1 / (1 - beta^t) for step t = 1, 2, …

@@ -58,6 +58,7 @@ int main(int argc, char** argv) {
   std::function<int()> chosen;
   llmprof::workload::add_infer(app, chosen);
   llmprof::workload::add_train(app, chosen);
+  llmprof::workload::add_serve(app, chosen);
   try {
     app.parse(argc, argv);
     return chosen();

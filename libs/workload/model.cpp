@@ -43,49 +43,72 @@ Model::Model(const ModelConfig& config, Weights weights, ThreadPool& pool, Ranks
 std::span<const float> Model::forward(std::span<const Token> tokens, KvCache& cache) {
   const auto count = static_cast<std::int64_t>(tokens.size());
   LLMPROF_ASSERT(count > 0 && count % cache.batch() == 0);
-  LLMPROF_ASSERT(cache.length() + count / cache.batch() <= cache.capacity());
-  float* const x = residual_.reserve(count * config_.hidden);
-  const Pass pass{
-      {.batch = cache.batch(), .tokens = count / cache.batch(), .position = cache.length()}, tokens, cache, x};
+  const std::int64_t each = count / cache.batch();
+  LLMPROF_ASSERT(cache.length() + each <= cache.capacity());
+  together_.clear();
+  for (std::int64_t i = 0; i < cache.batch(); ++i)
+    together_.push_back({.row = i * each, .tokens = each, .position = cache.length(), .blocks = cache.block(i)});
+  const std::span<const float> logits = forward(tokens, together_, cache);
+  cache.advance(each);
+  return logits;
+}
+
+std::span<const float> Model::forward(std::span<const Token> tokens, std::span<const NewTokens> sequences,
+                                      KvBlocks& cache) {
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  places_.clear();
+  for (const NewTokens& sequence : sequences) {
+    for (std::int64_t position = sequence.position; position < sequence.context(); ++position)
+      places_.push_back(
+          {position, sequence.blocks[position / cache.block_tokens()], position % cache.block_tokens()});
+  }
+  LLMPROF_ASSERT(count > 0 && count == std::ssize(places_));
+  const Pass pass{tokens, sequences, places_, cache, residual_.reserve(count * config_.hidden)};
   normed_.reserve(count * config_.hidden);
   mixed_.reserve(count * config_.heads * config_.head_dim);
   within(embed_name_, [&] { embed(pass); });
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) run_layer(pass, layer);
-  cache.advance(pass.tokens);
   return logits(pass);
 }
 
 void Model::embed(const Pass& pass) {
-  if (position_table_ == nullptr) angles_.extend(config_, pass.context());
+  if (position_table_ == nullptr) {
+    for (const NewTokens& sequence : pass.sequences) angles_.extend(config_, sequence.context());
+  }
   const std::int64_t c = config_.hidden;
   for (std::int64_t row = 0; row < pass.rows(); ++row) {
-    const std::int64_t position = pass.position + row % pass.tokens;
-    std::copy_n(token_table_ + pass.ids[static_cast<std::size_t>(row)] * c, c, pass.x + row * c);
-    if (position_table_ != nullptr) kernels().add(pass.x + row * c, position_table_ + position * c, c);
+    const auto at = static_cast<std::size_t>(row);
+    std::copy_n(token_table_ + pass.ids[at] * c, c, pass.x + row * c);
+    if (position_table_ != nullptr)
+      kernels().add(pass.x + row * c, position_table_ + pass.places[at].position * c, c);
   }
 }
 
-// Only the last position of each sequence is sampled, so only it is normalised and multiplied by the head.
+// Only the last position of a sequence is sampled, so only it is normalised and multiplied by the head.
 std::span<const float> Model::logits(const Pass& pass) {
-  float* const last = last_.reserve(pass.batch * config_.hidden);
-  for (std::int64_t sequence = 0; sequence < pass.batch; ++sequence) {
-    const std::int64_t row = (sequence + 1) * pass.tokens - 1;
-    std::copy_n(pass.x + row * config_.hidden, config_.hidden, last + sequence * config_.hidden);
+  const std::int64_t sampled = std::ranges::count_if(pass.sequences, &NewTokens::sampled);
+  if (sampled == 0) return {};
+  float* const last = last_.reserve(sampled * config_.hidden);
+  float* to = last;
+  for (const NewTokens& sequence : pass.sequences) {
+    if (!sequence.sampled) continue;
+    std::copy_n(pass.x + (sequence.row + sequence.tokens - 1) * config_.hidden, config_.hidden, to);
+    to += config_.hidden;
   }
-  within(last_norm_name_, [&] { normalise(last_norm_, last, pass.batch, last); });
+  within(last_norm_name_, [&] { normalise(last_norm_, last, sampled, last); });
   const llmprof::Module range(head_name_);
-  float* const logits = logits_.reserve(pass.batch * config_.vocab);
+  float* const logits = logits_.reserve(sampled * config_.vocab);
   if (ranks_ == nullptr) {
-    apply(head_, last, pass.batch, Store::kReplace, logits, pool_);
+    apply(head_, last, sampled, Store::kReplace, logits, pool_);
   } else {
-    float* const part = part_.reserve(pass.batch * head_.out);
-    apply(head_, last, pass.batch, Store::kReplace, part, pool_);
-    std::fill_n(logits, pass.batch * config_.vocab, 0.0F);
-    for (std::int64_t row = 0; row < pass.batch; ++row)
+    float* const part = part_.reserve(sampled * head_.out);
+    apply(head_, last, sampled, Store::kReplace, part, pool_);
+    std::fill_n(logits, sampled * config_.vocab, 0.0F);
+    for (std::int64_t row = 0; row < sampled; ++row)
       std::copy_n(part + row * head_.out, head_.out, logits + row * config_.vocab + ranks_->rank() * head_.out);
-    sum_over_ranks(logits, pass.batch * config_.vocab);
+    sum_over_ranks(logits, sampled * config_.vocab);
   }
-  return {logits, static_cast<std::size_t>(pass.batch * config_.vocab)};
+  return {logits, static_cast<std::size_t>(sampled * config_.vocab)};
 }
 
 void Model::normalise(const Norm& norm, const float* x, std::int64_t rows, float* out) {
@@ -107,11 +130,11 @@ void Model::cache(const Pass& pass, std::int64_t layer, const float* qkv) {
   const std::int64_t c = config_.hidden, dim = config_.head_dim;
   pool_.parallel_for(pass.rows(), std::max<std::int64_t>(1, (1 << 15) / c), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      const std::int64_t sequence = row / pass.tokens, position = pass.position + row % pass.tokens;
+      const auto [position, block, slot] = pass.places[static_cast<std::size_t>(row)];
       const float* const key = qkv + row * 3 * c + c;  // (H, D)
       for (std::int64_t head = 0; head < config_.heads; ++head) {
-        std::copy_n(key + head * dim, dim, pass.cache.keys(layer, sequence, head) + position * dim);
-        std::copy_n(key + c + head * dim, dim, pass.cache.values(layer, sequence, head) + position * dim);
+        std::copy_n(key + head * dim, dim, pass.cache.keys(layer, block, head) + slot * dim);
+        std::copy_n(key + c + head * dim, dim, pass.cache.values(layer, block, head) + slot * dim);
       }
     }
   });
@@ -122,7 +145,7 @@ void Model::rotate_and_cache(const Pass& pass, std::int64_t layer, float* q, con
   const std::int64_t min_rows = std::max<std::int64_t>(1, (1 << 14) / (config_.heads * dim));
   pool_.parallel_for(pass.rows(), min_rows, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      const std::int64_t sequence = row / pass.tokens, position = pass.position + row % pass.tokens;
+      const auto [position, block, slot] = pass.places[static_cast<std::size_t>(row)];
       const float* const cosine = angles_.cosine.data() + position * half;
       const float* const sine = angles_.sine.data() + position * half;
       for (std::int64_t head = 0; head < config_.heads; ++head) {
@@ -131,8 +154,8 @@ void Model::rotate_and_cache(const Pass& pass, std::int64_t layer, float* q, con
       }
       for (std::int64_t head = 0; head < config_.kv_heads; ++head) {
         const std::int64_t from = (row * config_.kv_heads + head) * dim;
-        kernels().rotate(k + from, cosine, sine, half, pass.cache.keys(layer, sequence, head) + position * dim);
-        std::copy_n(v + from, dim, pass.cache.values(layer, sequence, head) + position * dim);
+        kernels().rotate(k + from, cosine, sine, half, pass.cache.keys(layer, block, head) + slot * dim);
+        std::copy_n(v + from, dim, pass.cache.values(layer, block, head) + slot * dim);
       }
     }
   });
@@ -140,11 +163,12 @@ void Model::rotate_and_cache(const Pass& pass, std::int64_t layer, float* q, con
 
 void Model::attend(const Pass& pass, std::int64_t layer, const float* q, std::int64_t row_stride) {
   workload::attend({.config = config_,
-                    .pass = pass,
+                    .sequences = pass.sequences,
                     .queries = {.data = q, .row_stride = row_stride},
                     .cache = pass.cache,
                     .layer = layer,
                     .scores = scores_,
+                    .gathered = gathered_,
                     .out = mixed(),
                     .pool = pool_});
 }

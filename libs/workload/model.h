@@ -29,6 +29,9 @@ class Model {
   // Runs `tokens` (B, T) after what the cache holds, and appends them to it. Returns the logits (B, V) of the last
   // position of each sequence, valid until the next pass. The cache must have room for T more, every token < V.
   std::span<const float> forward(std::span<const Token> tokens, KvCache& cache);
+  // Runs rows of tokens of sequences with different lengths, whose blocks have room for them. Returns the logits (V) of
+  // the last token of each sequence that is sampled, in their order.
+  std::span<const float> forward(std::span<const Token> tokens, std::span<const NewTokens> sequences, KvBlocks& cache);
 
  protected:
   using WeightsType = Weights;
@@ -37,10 +40,18 @@ class Model {
   // `ranks`: the config and weights are this one's part of a model.
   Model(const ModelConfig& config, Weights weights, ThreadPool& pool, Ranks* ranks);
 
-  struct Pass : NewTokens {
-    std::span<const Token> ids;  // (B, T)
-    KvCache& cache;
-    float* x;  // (B, T, C): the residual stream
+  // Where a row stands: in its sequence, and in the cache.
+  struct Place {
+    std::int64_t position;
+    std::int64_t block, slot;
+  };
+  struct Pass {
+    std::span<const Token> ids;  // (rows)
+    std::span<const NewTokens> sequences;
+    std::span<const Place> places;  // (rows)
+    KvBlocks& cache;
+    float* x;  // (rows, C): the residual stream
+    std::int64_t rows() const { return std::ssize(ids); }
   };
 
   // The part in which families differ: x = layer(x).
@@ -51,8 +62,8 @@ class Model {
   static float* values(FloatBuffer& of, const Pass& pass, std::int64_t columns) {
     return of.reserve(pass.rows() * columns);
   }
-  float* normed() { return normed_.data(); }  // (B, T, C)
-  float* mixed() { return mixed_.data(); }    // (B, T, H·D): output of attention
+  float* normed() { return normed_.data(); }  // (rows, C)
+  float* mixed() { return mixed_.data(); }    // (rows, H·D): output of attention
 
   void normalise(const Norm& norm, const Pass& pass) { normalise(norm, pass.x, pass.rows(), normed()); }
   void project(const Linear& linear, const float* x, const Pass& pass, float* y) {
@@ -65,7 +76,7 @@ class Model {
     apply(linear, x, pass.rows(), first ? Store::kAccumulate : Store::kReplace, pass.x, pool_);
   }
   void sum_over_ranks(const Pass& pass) { sum_over_ranks(pass.x, pass.rows() * config_.hidden); }
-  // Keys and values of qkv (B, T, 3, H, D) into the cache.
+  // Keys and values of qkv (rows, 3, H, D) into the cache.
   void cache(const Pass& pass, std::int64_t layer, const float* qkv);
   // Turns the queries in place; turns the keys on their way into the cache; the values go there as they are.
   void rotate_and_cache(const Pass& pass, std::int64_t layer, float* q, const float* k, const float* v);
@@ -94,11 +105,13 @@ class Model {
   Linear head_;
   llmprof_name embed_name_, last_norm_name_, head_name_;
   RotaryAngles angles_;
-  FloatBuffer residual_;  // (B, T, C)
-  FloatBuffer normed_, mixed_, scores_;
-  FloatBuffer last_;    // (B, C)
-  FloatBuffer logits_;  // (B, V)
-  FloatBuffer part_;    // (B, V / ranks)
+  std::vector<NewTokens> together_;  // of a pass over a KvCache
+  std::vector<Place> places_;
+  FloatBuffer residual_;  // (rows, C)
+  FloatBuffer normed_, mixed_, scores_, gathered_;
+  FloatBuffer last_;    // (sampled, C)
+  FloatBuffer logits_;  // (sampled, V)
+  FloatBuffer part_;    // (sampled, V / ranks)
 };
 
 inline std::unique_ptr<Model> make_model(const ModelConfig& config, Weights weights, ThreadPool& pool,

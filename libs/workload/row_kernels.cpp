@@ -80,15 +80,23 @@ void softmax(float* row, float scale, std::int64_t n) {
 }
 
 void attend(const HeadQuery& head, float* scores, float* out) {
-  const std::int64_t dim = head.head_dim;
-  for (std::int64_t t = 0; t < head.context; ++t) scores[t] = dot(head.query, head.keys + t * dim, dim);
+  const std::int64_t dim = head.head_dim, step = head.blocks == nullptr ? head.context : head.block_tokens;
+  for (std::int64_t begin = 0, block = 0; begin < head.context; begin += step, ++block) {
+    const float* const keys = head.keys + (head.blocks == nullptr ? 0 : head.blocks[block] * head.block_stride);
+    const std::int64_t end = begin + step < head.context ? begin + step : head.context;
+    for (std::int64_t t = begin; t < end; ++t) scores[t] = dot(head.query, keys + (t - begin) * dim, dim);
+  }
   softmax(scores, head.scale, head.context);
   for (std::int64_t i = 0; i < dim; ++i) out[i] = 0;
-  for (std::int64_t t = 0; t < head.context; ++t) {
-    const float* value = head.values + t * dim;
-    const float weight = scores[t];
+  for (std::int64_t begin = 0, block = 0; begin < head.context; begin += step, ++block) {
+    const float* const values = head.values + (head.blocks == nullptr ? 0 : head.blocks[block] * head.block_stride);
+    const std::int64_t end = begin + step < head.context ? begin + step : head.context;
+    for (std::int64_t t = begin; t < end; ++t) {
+      const float* const value = values + (t - begin) * dim;
+      const float weight = scores[t];
 #pragma omp simd
-    for (std::int64_t i = 0; i < dim; ++i) out[i] += weight * value[i];
+      for (std::int64_t i = 0; i < dim; ++i) out[i] += weight * value[i];
+    }
   }
 }
 

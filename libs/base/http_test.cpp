@@ -1,12 +1,12 @@
 // The parser: what it takes, and each thing that it must refuse. Every case names the guard it protects.
 
-#include "view/http.h"
+#include "base/http.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace llmprof::view {
+namespace llmprof::base {
 namespace {
 
 using State = ParsedRequest::State;
@@ -93,4 +93,4 @@ TEST(HttpRequest, LimitsAreHeldBeforeTheRequestIsWhole) {
 }
 
 }  // namespace
-}  // namespace llmprof::view
+}  // namespace llmprof::base
