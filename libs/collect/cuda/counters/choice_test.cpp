@@ -240,7 +240,9 @@ TEST(ProfilerLock, HoldsAmongThreads) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
-      for (int i = 0; i < 20'000; ++i) {
+      // Not a number of tries: all of them can fall into the time slice of one that holds it and does not run.
+      for (int i = 0; i < 20'000 || rounds.load(std::memory_order_relaxed) < 1000; ++i) {
+        if (i >= 20'000) std::this_thread::yield();
         std::uint32_t number = 0;
         if (t == 0) {
           if (!lock.try_acquire_anything(&number)) continue;
@@ -260,7 +262,6 @@ TEST(ProfilerLock, HoldsAmongThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(mistakes, 0u);
-  EXPECT_GT(rounds.load(), 0u);
 }
 
 // A window that is opened and taken up, again and again, is never seen as nobody's: a capture that begins then waits.
