@@ -3,10 +3,11 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 CTEST = ctest --output-on-failure --no-tests=error -j $(JOBS)
 
-.PHONY: help demo test test-ecosystem build build-test bench install bundle format tidy docs setup setup-test sanitize fuzz soak web clean
+.PHONY: help demo demo-serve test test-ecosystem build build-test bench install bundle format tidy docs setup setup-test sanitize fuzz soak web clean
 
 help:
 	@echo "make demo     set up, build, profile the embedded model, show the report"
+	@echo "make demo-serve  the same with the model as a server, under a load of requests"
 	@echo "make test     set up, build, run all tests"
 	@echo "make test-ecosystem  PyTorch, transformers, numpy and JAX on the CPU under record (356 MB of packages, 1.4 GB on disk, once)"
 	@echo "make build    leave build/bin/llmprof"
@@ -41,6 +42,9 @@ build-test: setup-test
 
 demo: build
 	@build/bin/llmprof demo
+
+demo-serve: build
+	@build/bin/llmprof demo --serve
 
 test: build-test
 	@cd build && $(CTEST)

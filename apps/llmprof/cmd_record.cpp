@@ -124,6 +124,9 @@ constexpr Option kOptions[] = {
     {"--no-telemetry", "", "", "", "", "Do not read power, clocks, memory and activity of the GPUs."},
     {"--telemetry-hz", "", "LLMPROF_TELEMETRY_HZ", "N", "10",
      "Readings of a GPU's power and energy per second, at most; everything else is read once a second."},
+    {"--scrape", "", "", "URL", "",
+     "Keep a server's metrics beside the recording, on its clock: http://127.0.0.1:8000/metrics, read every --scrape-every."},
+    {"--scrape-every", "", "", "TIME", "1s", "Time between two readings of --scrape."},
     {"--keep-capture", "", "", "", "", "Keep the capture logs in the run after they were read."},
     {"--no-ingest", "", "", "", "", "Leave the logs as they are; the first verb that opens the run reads them."},
     {"--no-report", "", "LLMPROF_NO_REPORT", "", "", "Do not show the report's screen at the end."},
@@ -275,6 +278,12 @@ Result<int> run(const Arguments& arguments) {
   LLMPROF_LET(options.window, window_options(arguments));
   LLMPROF_LET(const std::int64_t telemetry_hz, parse_hz(arguments, "--telemetry-hz"));
   options.telemetry = {!arguments.on("--no-telemetry"), static_cast<double>(telemetry_hz)};
+  if (const std::string url = arguments.get("--scrape"); !url.empty()) {
+    LLMPROF_LET(options.scrape.target, record::parse_scrape_url(url));
+    LLMPROF_LET(const std::int64_t every_ns, record::parse_duration(arguments.get("--scrape-every")));
+    if (every_ns < 100'000'000) return Error{ErrorCode::kUsage, "--scrape-every: 100 ms at least", ""};
+    options.scrape.every = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(every_ns));
+  }
   LLMPROF_LET(options.collector, collector_settings(arguments));
   LLMPROF_LET(options.rests, rest_option(arguments));
   LLMPROF_LET(options.counters, counter_options(arguments));

@@ -10,7 +10,7 @@ namespace llmprof::app {
 
 extern const Verb kDemo, kRecord, kControl, kReport, kQuery, kModel, kRoofline, kBench, kCheck, kDoctor, kDevices,
     kCounters, kMonitor, kCompletion, kExport, kImport, kAdvise, kDiff, kPlan, kPlot, kPredict, kView, kRanges, kTop,
-    kWhatif;
+    kWhatif, kMerge;
 
 namespace {
 
@@ -47,6 +47,7 @@ const std::vector<Group>& groups() {
         {&kCounters, "--chip --method --raw --json"}}},
       {"Exchange",
        {{&kImport, "--output --force --as --model --formats"},
+        {&kMerge, "--output --force --json"},
         {&kExport, "--type --output --stage --window --table --formats"},
         {&kAdvise, "--run --stage --output --json"}}},
       {"Service",

@@ -148,7 +148,11 @@ class Session {
     HostWatch host(options_.host, options_.telemetry, capture_, options_.counters,
                    info.rests ? info.rests->when : wire::Rests());
     host.attach(watch);
-    watch.poll = [&] { poll(host, info); };
+    Scraper scraper(options_.scrape, capture_);
+    watch.poll = [&] {
+      scraper.start();  // the program runs, and nothing is forked any more
+      poll(host, info);
+    };
     watch.ended = [&, next = std::move(watch.ended)](pid_t pid) {  // the first thing: what follows takes its time
       if (options_.pid == 0 || !is_alive(pid, info.root_start_ticks)) info.root_end_ns = read_clocks().raw_ns;
       next(pid);
@@ -165,6 +169,7 @@ class Session {
     if (control_ != nullptr) info.window = control_->summary(info.end->raw_ns) + " through a socket";
     control_.reset();
     host.finish(ended, info);
+    scraper.finish(info);
     info.recorder_cpu_ns = own_cpu_ns() - cpu_before_ns;
     if (ring_.dropped() > 0) info.losses.push_back({trace::Loss::kSegmentsDropped, ring_.dropped(), ""});
     return ended;

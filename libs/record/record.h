@@ -16,6 +16,7 @@
 #include "record/run/ingest.h"
 #include "record/watch/counter_plan.h"
 #include "record/watch/host_watch.h"
+#include "record/watch/scrape.h"
 
 namespace llmprof::record {
 
@@ -45,6 +46,7 @@ struct RecordOptions {
   trace::NotedRules range_rules;  // the user's rules for names of ranges
   HostOptions host;
   TelemetryOptions telemetry;
+  ScrapeOptions scrape;
   WindowOptions window;
   RestOption rests;
   bool keep_capture = false;

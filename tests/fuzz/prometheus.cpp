@@ -14,7 +14,7 @@ void run(std::string_view input) {
   sink.flush();
   for (const auto& row : sink.rows<trace::MetricRow>()) {
     require(std::isfinite(row.value) && row.name.id != 0 && row.kind.id != 0 && (!row.ts_ns || *row.ts_ns >= 0));
-    importers::label_value(sink.text(row.labels), "le");
+    base::label_value(sink.text(row.labels), "le");
   }
   for (const auto& row : sink.rows<trace::TelemetryRow>()) require(std::isfinite(row.value) && row.device_id > 0);
 }

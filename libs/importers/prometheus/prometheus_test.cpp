@@ -100,7 +100,7 @@ TEST_F(Prometheus, whatIsAllowedIsUnderstood) {
   EXPECT_EQ(sink_.text(rows[0].kind), "gauge");
   EXPECT_EQ(sink_.text(rows[0].unit), "bytes");
   EXPECT_EQ(rows[0].ts_ns, 1794770650678000000);  // milliseconds
-  EXPECT_EQ(label_value(sink_.text(rows[0].labels), "x"), "1,}\"");
+  EXPECT_EQ(base::label_value(sink_.text(rows[0].labels), "x"), "1,}\"");
   EXPECT_EQ(rows[1].value, 7);  // no newline at the end
   EXPECT_EQ(sink_.clock.wall_of_zero_ns, 0);
 }

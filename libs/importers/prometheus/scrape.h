@@ -8,33 +8,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/prometheus.h"
 #include "importers/telemetry_csv/device_readings.h"
 
 namespace llmprof::importers {
 
-// One line of Prometheus' text format 0.0.4 or of OpenMetrics.
-struct SampleLine {
-  std::string_view name;
-  std::string_view labels;            // as written, without the braces; "" none
-  double value = 0;                   // may be NaN or infinite
-  std::optional<std::int64_t> ts_ns;  // since 1970
-  bool exemplar = false;
-};
-
-inline constexpr std::size_t kMaxLabels = 64;
-inline constexpr std::size_t kMaxLabelBytes = 4 << 10;  // of one value
-
-// nullptr: understood. Else what is wrong, in words that are the same for the same mistake.
-const char* parse_sample(std::string_view line, SampleLine& sample);
-
-// The value of one label, its escapes undone; "" if it is not there.
-std::string label_value(std::string_view labels, std::string_view name);
-
-// "# TYPE name kind", "# HELP name text", "# UNIT name unit": the keyword, the name and the rest.
-struct CommentLine {
-  std::string_view keyword, name, rest;  // keyword "": a plain comment
-};
-CommentLine parse_comment(std::string_view line);
+using base::CommentLine;
+using base::SampleLine;
 
 // The lines of one or several scrapes as rows of `metric`, and of `telemetry` where they are readings of a GPU.
 class Scrapes {

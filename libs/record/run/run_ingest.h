@@ -27,6 +27,7 @@
 #include "record/run/capture.h"
 #include "record/run/ingest.h"
 #include "record/run/model_notes.h"
+#include "record/watch/scrape.h"
 #include "wire/format.h"
 
 namespace llmprof::record {
@@ -174,6 +175,7 @@ class RunIngest {
     const bool silent = std::none_of(chains.begin(), chains.end(), [&](const Chain& chain) { return is_root(chain); });
     if (silent && !host.root_known) write_silent_root();
     write_processes();
+    ingest_metrics(logs_.folder(), rows_.writer, rows_.next_id, ledger_);
     for (const NotedLoss& noted : info_.losses) ledger_.add(noted.name, noted.count, {}, noted.detail);
     for (const NotedText& noted : info_.notes) {
       trace::Strings& strings = rows_.writer.strings();
