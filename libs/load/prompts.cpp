@@ -29,11 +29,15 @@ class Writer {
  public:
   Writer(const serving::Workload& workload, const Tokenizer* tokenizer, std::uint64_t seed)
       : workload_(workload), tokenizer_(tokenizer), seed_(seed), random_(seed ^ 0x70726F6D7074ULL) {
-    for (const std::string_view word : kUsualWords) {
-      if (tokenizer == nullptr) words_.push_back(word);
+    if (tokenizer == nullptr) {
+      words_.assign(kUsualWords.begin(), kUsualWords.end());
+      openers_ = words_;
+      return;
     }
-    if (tokenizer == nullptr) return;
-    for (const Tokenizer::Word& word : tokenizer->words()) words_.push_back(word.text);
+    for (const Tokenizer::Word& word : tokenizer->words()) {
+      words_.push_back(word.text);
+      if (word.opens) openers_.push_back(word.text);
+    }
   }
 
   Result<Prompt> write(const serving::Request& request) {
@@ -53,40 +57,43 @@ class Writer {
     }
     const std::size_t shared = prompt.text.size();
     add_words(left, random_, prompt.text);
-    if (tokenizer_ == nullptr) {
+    if (tokenizer_ != nullptr) {
+      LLMPROF_TRY(make_exact(prompt, shared));
+    } else {
       prompt.text.erase(0, 1);
-      return prompt;
     }
-    LLMPROF_TRY(make_exact(prompt, shared));
     return prompt;
   }
 
  private:
+  std::string_view draw(const std::vector<std::string_view>& from, Random& random) {
+    return from[static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(from.size()) - 1))];
+  }
+  // The first of them can open a text: it does in the first piece of a prompt.
   void add_words(std::int64_t count, Random& random, std::string& text) {
-    for (std::int64_t i = 0; i < count; ++i)
-      text += words_[static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(words_.size()) - 1))];
+    for (std::int64_t i = 0; i < count; ++i) text += draw(i == 0 && !openers_.empty() ? openers_ : words_, random);
   }
 
-  // The first word has no space in front where the tokenizer puts one there itself, or the text would begin with two.
+  // Where words become fewer or more tokens beside each other, others are tried. What is shared stays as it is.
   Result<void> make_exact(Prompt& prompt, std::size_t shared) {
-    constexpr int kMostTries = 16;
-    const std::string before = prompt.text.substr(0, shared);
-    std::string own = prompt.text.substr(shared);
+    constexpr int kMostTries = 32;
+    const std::size_t without = openers_.empty() ? 0 : 1;  // of the spaces in front of words, the first
     std::int64_t counted = 0;
     for (int i = 0; i < kMostTries; ++i) {
-      for (const std::size_t without : {0, 1}) {
-        prompt.text = (before + own).substr(without);
-        prompt.ids = tokenizer_->encode(prompt.text);
-        counted = static_cast<std::int64_t>(prompt.ids.size());
-        prompt.counted = counted == prompt.tokens;
-        if (prompt.counted) return {};
+      prompt.ids = tokenizer_->encode(std::string_view(prompt.text).substr(without));
+      counted = static_cast<std::int64_t>(prompt.ids.size());
+      prompt.counted = counted == prompt.tokens;
+      if (prompt.counted) {
+        prompt.text.erase(0, without);
+        return {};
       }
-      // Words that became one token, or two, with their neighbours. What is shared stays, but for the case that all is.
-      for (; counted > prompt.tokens && own.find(' ') != std::string::npos; --counted) own.erase(own.rfind(' '));
-      add_words(prompt.tokens - counted, random_, own);
+      for (std::int64_t over = counted - prompt.tokens; over > 0 && prompt.text.size() > shared; --over)
+        prompt.text.erase(prompt.text.rfind(' '));
+      add_words(prompt.tokens - counted, random_, prompt.text);
     }
     return Error{ErrorCode::kUnsupported,
-                 fmt::format("no random text of exactly {} tokens was found with this tokenizer (last: {})", prompt.tokens, counted),
+                 fmt::format("no random text of exactly {} tokens was found with this tokenizer (the last had {})",
+                             prompt.tokens, counted),
                  "use a data set, or no tokenizer (lengths are then planned, not counted)"};
   }
 
@@ -94,7 +101,7 @@ class Writer {
   const Tokenizer* tokenizer_;
   std::uint64_t seed_;
   Random random_;
-  std::vector<std::string_view> words_;
+  std::vector<std::string_view> words_, openers_;
 };
 
 }  // namespace

@@ -202,7 +202,7 @@ void Tokenizer::find_words() {
     for (const std::string_view space : {"Ġ", "▁"}) {
       const std::string_view word = token.starts_with(space) ? std::string_view(token).substr(space.size()) : "";
       if (word.empty() || !std::all_of(word.begin(), word.end(), letter)) continue;
-      words_.push_back({" " + std::string(word), id});
+      words_.push_back({" " + std::string(word), id, false});
     }
   });
   std::sort(words_.begin(), words_.end(), [](const Word& a, const Word& b) { return a.id < b.id; });
@@ -215,6 +215,7 @@ void Tokenizer::find_words() {
     const std::vector<std::int32_t> ids = encode("x" + word.text + " x");
     return !(ids.size() == around.size() + 1 && std::find(ids.begin(), ids.end(), word.id) != ids.end());
   });
+  for (Word& word : words_) word.opens = count(std::string_view(word.text).substr(1)) == 1;
 }
 
 }  // namespace llmprof::load

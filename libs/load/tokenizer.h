@@ -27,11 +27,11 @@ class Tokenizer {
   // How many tokens the file's template puts around a text, such as <s>.
   std::int64_t special_tokens() const { return special_tokens_; }
 
-  // Tokens whose text stays a token of its own among others of these, wherever it stands; by id. Random prompts are made
-  // of them.
+  // Words that are one token each, with the space in front, among others of these. Random prompts are made of them.
   struct Word {
     std::string text;
     std::int32_t id = 0;
+    bool opens = false;  // also at the beginning of a text, without the space
   };
   const std::vector<Word>& words() const { return words_; }
 
