@@ -65,7 +65,8 @@ Result<Bpe> Bpe::read(const TokenizerJson& model) {
     if (!found) return corrupt_error("the unknown token {} is not in the vocabulary", unknown);
     out.unknown_ = *found;
   }
-  for (std::size_t byte = 0; byte < 256; ++byte) out.bytes_[byte] = out.find(fmt::format("<0x{:02X}>", byte)).value_or(-1);
+  for (std::size_t byte = 0; byte < 256; ++byte)
+    out.bytes_[byte] = out.find(fmt::format("<0x{:02X}>", byte)).value_or(-1);
   return out;
 }
 
@@ -137,8 +138,8 @@ const Bpe::Merge* Bpe::merge_of(std::int32_t left, std::int32_t right) const {
   return found == merges_.end() ? nullptr : &found->second;
 }
 
-// The pair of the lowest rank first, of equal ones the leftmost. An entry of the queue is stale if its pair does not make
-// its token any more.
+// The pair of the lowest rank first, of equal ones the leftmost. An entry of the queue is stale if its pair does not
+// make its token any more.
 void Bpe::merge(std::vector<Symbol>& symbols) const {
   constexpr std::size_t kNone = std::string_view::npos;
   struct Entry {

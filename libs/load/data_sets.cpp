@@ -83,9 +83,11 @@ void count(Prompt& prompt, const Tokenizer* tokenizer) {
   prompt.counted = true;
 }
 
-Result<Prompts> take_conversations(std::vector<Conversation> all, std::string_view where, const PromptOptions& options) {
+Result<Prompts> take_conversations(std::vector<Conversation> all, std::string_view where,
+                                   const PromptOptions& options) {
   if (options.tokenizer == nullptr)
-    return Error{ErrorCode::kUsage, fmt::format("{}: the lengths of ShareGPT's conversations are counted in tokens", where),
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{}: the lengths of ShareGPT's conversations are counted in tokens", where),
                  "say which tokenizer counts them (--tokenizer, a tokenizer.json)"};
   serving::Random random(options.seed);
   for (std::size_t i = all.size(); i > 1; --i)
@@ -114,10 +116,11 @@ Result<Prompts> take_conversations(std::vector<Conversation> all, std::string_vi
     }
   }
   out.description = fmt::format(
-      "{} conversations of {}, seed {}; of {} looked at, {} left out with fewer than two turns, {} too short (under {} tokens), "
+      "{} conversations of {}, seed {}; of {} looked at, {} left out with fewer than two turns, {} too short (under {} "
+      "tokens), "
       "{} too long (over {}, or {} with the answer)",
-      out.prompts.size(), base::base_name(where), options.seed, looked_at, few_turns, too_short, kShareGptLeast, too_long,
-      kShareGptMostPrompt, kShareGptMostTotal);
+      out.prompts.size(), base::base_name(where), options.seed, looked_at, few_turns, too_short, kShareGptLeast,
+      too_long, kShareGptMostPrompt, kShareGptMostTotal);
   if (out.prompts.empty()) return corrupt_error("{}: no usable conversation: {}", where, out.description);
   return out;
 }
@@ -135,8 +138,8 @@ Result<void> read_conversations(std::string_view text, std::string_view where, s
   return {};
 }
 
-// JSON lines: {"prompt": …, "output_tokens": n} and chat requests {"messages": […], "max_tokens": n}, which OpenAI's batch
-// files have as "body".
+// JSON lines: {"prompt": …, "output_tokens": n} and chat requests {"messages": […], "max_tokens": n}, which OpenAI's
+// batch files have as "body".
 class LineReader {
  public:
   LineReader(std::string_view where, const PromptOptions& options) : where_(where), options_(options) {}
@@ -195,7 +198,8 @@ class LineReader {
     }
     if (!found->is_array() || found->empty()) return bad("\"prompt\" is neither a text nor a list of token ids");
     for (const Json& id : *found) {
-      if (!id.is_number_unsigned() || id.get<std::uint64_t>() > 0x7FFFFFFF) return bad("\"prompt\" holds what is no token id");
+      if (!id.is_number_unsigned() || id.get<std::uint64_t>() > 0x7FFFFFFF)
+        return bad("\"prompt\" holds what is no token id");
       prompt.ids.push_back(id.get<std::int32_t>());
     }
     prompt.tokens = static_cast<std::int64_t>(prompt.ids.size());
@@ -258,7 +262,8 @@ Result<Prompts> parse_prompts(std::string_view text, std::string_view where, con
   LLMPROF_LET(const Json object, base::parse_json(first, fmt::format("{} line 1", where)));
   if (object.is_object() && object.contains("conversations")) {
     const auto take = [&](std::string_view line, std::int64_t number) -> Result<bool> {
-      LLMPROF_TRY(read_conversations(fmt::format("[{}]", line), fmt::format("{} line {}", where, number), conversations));
+      LLMPROF_TRY(
+          read_conversations(fmt::format("[{}]", line), fmt::format("{} line {}", where, number), conversations));
       return true;
     };
     LLMPROF_TRY(for_each_line(text, take));

@@ -16,14 +16,15 @@ using serving::Random;
 
 constexpr std::int64_t kMostTokens = 100'000'000;  // of all prompts: about 1 GB of text and ids
 
-// One token each, with the space in front, in the vocabularies of GPT-2, Llama, Qwen, Gemma and Mistral as far as known.
+// One token each, with the space in front, in the vocabularies of GPT-2, Llama, Qwen, Gemma and Mistral as far as
+// known.
 constexpr std::array<std::string_view, 64> kUsualWords{
-    " the",   " of",    " and",   " to",    " in",    " is",   " that", " for",   " it",    " as",   " was",
-    " with",  " be",    " by",    " on",    " not",   " he",   " this", " are",   " or",    " his",  " from",
-    " at",    " which", " but",   " have",  " an",    " had",  " they", " you",   " were",  " their", " one",
-    " all",   " we",    " can",   " her",   " has",   " there", " been", " if",    " more",  " when", " will",
-    " would", " who",   " so",    " no",    " out",   " up",   " into", " than",  " them",  " time", " only",
-    " some",  " could", " these", " two",   " may",   " then", " do",   " first", " any"};
+    " the",   " of",    " and",   " to",   " in",  " is",    " that", " for",   " it",   " as",    " was",
+    " with",  " be",    " by",    " on",   " not", " he",    " this", " are",   " or",   " his",   " from",
+    " at",    " which", " but",   " have", " an",  " had",   " they", " you",   " were", " their", " one",
+    " all",   " we",    " can",   " her",  " has", " there", " been", " if",    " more", " when",  " will",
+    " would", " who",   " so",    " no",   " out", " up",    " into", " than",  " them", " time",  " only",
+    " some",  " could", " these", " two",  " may", " then",  " do",   " first", " any"};
 
 class Writer {
  public:
@@ -42,7 +43,8 @@ class Writer {
 
   Result<Prompt> write(const serving::Request& request) {
     if (words_.empty())
-      return Error{ErrorCode::kUnsupported, "no token of this tokenizer is a word behind a space: random text cannot be made",
+      return Error{ErrorCode::kUnsupported,
+                   "no token of this tokenizer is a word behind a space: random text cannot be made",
                    "use a data set, or no tokenizer (lengths are then planned, not counted)"};
     Prompt prompt;
     prompt.output_tokens = request.output_tokens;
@@ -110,7 +112,8 @@ Result<Prompts> synthetic_prompts(const serving::Workload& workload, const Token
   std::int64_t tokens = 0;
   for (const serving::Request& request : workload.requests) tokens += request.prompt_tokens;
   if (tokens > kMostTokens)
-    return Error{ErrorCode::kUsage, fmt::format("prompts of {} tokens in all, at most {} are made", tokens, kMostTokens),
+    return Error{ErrorCode::kUsage,
+                 fmt::format("prompts of {} tokens in all, at most {} are made", tokens, kMostTokens),
                  "ask for fewer requests or shorter prompts"};
   Prompts out;
   out.concurrency = workload.concurrency;

@@ -14,11 +14,11 @@ namespace llmprof::load {
 
 struct Prompt {
   std::string text;
-  // The tokens of `text`, for endpoints that take them; empty without a tokenizer. A prompt that a data set gives as ids
-  // has no text.
+  // The tokens of `text`, for endpoints that take them; empty without a tokenizer. A prompt that a data set gives as
+  // ids has no text.
   std::vector<std::int32_t> ids;
-  std::int64_t tokens = 0;         // of the text alone: without special tokens and without a chat's template; 0: unknown
-  bool counted = false;            // by a tokenizer; else `tokens` is what was planned, or unknown
+  std::int64_t tokens = 0;  // of the text alone: without special tokens and without a chat's template; 0: unknown
+  bool counted = false;     // by a tokenizer; else `tokens` is what was planned, or unknown
   std::int64_t output_tokens = 0;  // asked for
   double arrival_ns = 0;           // ignored in a closed loop; 0 in data sets without times
   std::string id;                  // the data set's own; may be empty

@@ -100,19 +100,19 @@ std::string conversation(const std::string& id, int prompt_words, int answer_wor
     for (int i = 1; i < count; ++i) text += " the";
     return text;
   };
-  return R"({"id":")" + id + R"(","items":[{"value":"not this"}],"conversations":[{"from":"human","value":")" + words(prompt_words) +
-         R"("},{"from":"gpt","value":")" + words(answer_words) + "\"}" + more + "]}";
+  return R"({"id":")" + id + R"(","items":[{"value":"not this"}],"conversations":[{"from":"human","value":")" +
+         words(prompt_words) + R"("},{"from":"gpt","value":")" + words(answer_words) + "\"}" + more + "]}";
 }
 
 TEST(DataSets, ShareGptByTheRulesOfVllm) {
   const Tokenizer own = tokenizer("llama2");  // "the" is a token with and without a space
   PromptOptions options;
   options.tokenizer = &own;
-  const std::string list = "[" + conversation("short", 3, 9) + "," + conversation("short answer", 9, 3) + "," +
-                           conversation("good", 4, 4, R"(,{"from":"human","value":"more"})") + "," +
-                           conversation("longest", 1024, 1024) + "," + conversation("long", 1025, 4) + "," +
-                           conversation("long together", 1000, 1049) +
-                           R"(,{"id":"one","conversations":[{"from":"human","value":"the the the the the"}]},{"id":"none"}])";
+  const std::string list =
+      "[" + conversation("short", 3, 9) + "," + conversation("short answer", 9, 3) + "," +
+      conversation("good", 4, 4, R"(,{"from":"human","value":"more"})") + "," + conversation("longest", 1024, 1024) +
+      "," + conversation("long", 1025, 4) + "," + conversation("long together", 1000, 1049) +
+      R"(,{"id":"one","conversations":[{"from":"human","value":"the the the the the"}]},{"id":"none"}])";
   const Prompts prompts = parsed(list, options);
   std::vector<std::string> ids;
   for (const Prompt& prompt : prompts.prompts) ids.push_back(prompt.id);
@@ -166,8 +166,9 @@ TEST(DataSets, LinesWithChats) {
 }
 
 TEST(DataSets, TracesBecomeRandomText) {
-  const char* trace = "{\"timestamp\": 0, \"input_length\": 1100, \"output_length\": 5, \"hash_ids\": [1, 2, 3]}\n"
-                      "{\"timestamp\": 250, \"input_length\": 1100, \"output_length\": 6, \"hash_ids\": [1, 2, 4]}\n";
+  const char* trace =
+      "{\"timestamp\": 0, \"input_length\": 1100, \"output_length\": 5, \"hash_ids\": [1, 2, 3]}\n"
+      "{\"timestamp\": 250, \"input_length\": 1100, \"output_length\": 6, \"hash_ids\": [1, 2, 4]}\n";
   const Prompts prompts = parsed(trace);
   ASSERT_THAT(prompts.prompts, SizeIs(2));
   EXPECT_EQ(prompts.prompts[1].arrival_ns, 250e6);

@@ -146,7 +146,8 @@ class PatternParser {
       return {};
     }
     step.possessive = take(U"+");
-    if (next_is(U"?") || next_is(U"*") || next_is(U"+") || next_is(U"{")) return refused("a quantifier of a quantifier");
+    if (next_is(U"?") || next_is(U"*") || next_is(U"+") || next_is(U"{"))
+      return refused("a quantifier of a quantifier");
     return {};
   }
 
@@ -155,14 +156,16 @@ class PatternParser {
     const auto number = [&](std::uint32_t fallback) {
       std::uint32_t value = 0;
       const std::size_t begin = at_;
-      while (more() && text_[at_] >= U'0' && text_[at_] <= U'9' && value < 1000) value = value * 10 + (text_[at_++] - U'0');
+      while (more() && text_[at_] >= U'0' && text_[at_] <= U'9' && value < 1000)
+        value = value * 10 + (text_[at_++] - U'0');
       return at_ == begin ? fallback : value;
     };
     step.least = number(kAnyNumber);
     step.most = take(U",") ? number(kAnyNumber) : step.least;
     const bool good = step.least <= 1000 && (step.most <= 1000 || step.most == kAnyNumber) && step.least <= step.most;
     if (!take(U"}") || !good || step.most == 0) return refused("a quantifier in braces that is none of {n} {n,} {n,m}");
-    if (next_is(U"?") || next_is(U"*") || next_is(U"+") || next_is(U"{")) return refused("a quantifier of a quantifier");
+    if (next_is(U"?") || next_is(U"*") || next_is(U"+") || next_is(U"{"))
+      return refused("a quantifier of a quantifier");
     return {};
   }
 
@@ -234,16 +237,25 @@ class PatternParser {
     const char32_t code = text_[at_++];
     const auto just = [](char32_t value) { return SplitPattern::Item{.first = value, .last = value}; };
     switch (code) {
-      case U's': return SplitPattern::Item{.spaces = true};
-      case U'S': return SplitPattern::Item{.spaces = true, .negated = true};
-      case U'd': return SplitPattern::Item{.categories = kNd};
-      case U'D': return SplitPattern::Item{.categories = kNd, .negated = true};
-      case U'n': return just(U'\n');
-      case U'r': return just(U'\r');
-      case U't': return just(U'\t');
+      case U's':
+        return SplitPattern::Item{.spaces = true};
+      case U'S':
+        return SplitPattern::Item{.spaces = true, .negated = true};
+      case U'd':
+        return SplitPattern::Item{.categories = kNd};
+      case U'D':
+        return SplitPattern::Item{.categories = kNd, .negated = true};
+      case U'n':
+        return just(U'\n');
+      case U'r':
+        return just(U'\r');
+      case U't':
+        return just(U'\t');
       case U'p':
-      case U'P': return property(code == U'P');
-      default: break;
+      case U'P':
+        return property(code == U'P');
+      default:
+        break;
     }
     const bool word = code >= 0x80 || (code >= U'0' && code <= U'9') || base::lowercase(static_cast<char>(code)) >= 'a';
     if (word && (category(code) & (kLetters | kNumbers)) != 0)

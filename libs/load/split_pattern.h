@@ -1,7 +1,7 @@
 #pragma once
 // The regular expressions by which tokenizers split texts: classes of characters with quantifiers, alternatives, groups
-// that may be left out, one character of lookahead. Everything else is refused when it is read, so what is accepted means
-// what it means to Oniguruma, which `tokenizers` uses. Matching takes no recursion.
+// that may be left out, one character of lookahead. Everything else is refused when it is read, so what is accepted
+// means what it means to Oniguruma, which `tokenizers` uses. Matching takes no recursion.
 
 #include <cstddef>
 #include <cstdint>
@@ -42,11 +42,11 @@ class SplitPattern {
   enum class Kind : std::uint8_t { kSet, kEither, kJump, kAhead, kMatch };
   struct Step {
     Kind kind = Kind::kMatch;
-    bool negated = false;            // kAhead: the set must not follow
-    bool possessive = false;         // kSet: gives nothing back
+    bool negated = false;               // kAhead: the set must not follow
+    bool possessive = false;            // kSet: gives nothing back
     std::uint32_t least = 1, most = 1;  // kSet
-    std::size_t set = 0;             // kSet, kAhead
-    std::size_t other = 0;           // kJump; kEither: where to go on if the next step fails
+    std::size_t set = 0;                // kSet, kAhead
+    std::size_t other = 0;              // kJump; kEither: where to go on if the next step fails
   };
   struct Choice {
     std::size_t step, least, most;  // go on at `step`, from most down to least

@@ -12,8 +12,7 @@ namespace llmprof::load {
 namespace {
 
 // The pattern that "ByteLevel" has built in: that of GPT-2.
-constexpr std::string_view kGpt2 =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 // GPT-2 writes bytes as characters that can be seen: the visible ones of Latin-1 stand for themselves, the others for
 // those from U+0100 on.
@@ -76,7 +75,8 @@ std::string text_of(const TokenizerJson& json, const char* key) {
 }
 
 Error refused_step(const char* what, const std::string& name) {
-  return {ErrorCode::kUnsupported, fmt::format("the {} \"{}\" is not among those that llmprof follows exactly", what, name),
+  return {ErrorCode::kUnsupported,
+          fmt::format("the {} \"{}\" is not among those that llmprof follows exactly", what, name),
           "give the counts in the data set, or let the server count"};
 }
 
@@ -228,7 +228,8 @@ void PreTokenizer::run(const Step& step, Piece piece, std::vector<Piece>& out) {
     }
   };
   std::size_t at = 0;
-  for (const SplitPattern::Match& match : step.splits ? step.pattern.matches(text) : std::vector<SplitPattern::Match>()) {
+  for (const SplitPattern::Match& match :
+       step.splits ? step.pattern.matches(text) : std::vector<SplitPattern::Match>()) {
     if (at < match.begin) join({at, match.begin, step.invert});
     join({match.begin, match.end, !step.invert});
     at = match.end;

@@ -47,11 +47,11 @@ class PreTokenizer {
     bool splits = false;
     SplitPattern pattern{};
     Behavior behavior = Behavior::kIsolated;
-    bool invert = false;         // the matches are what is not matched
-    std::string space{};         // spaces become this,
-    std::string prefix{};        // and this is put in front
-    bool prefix_first = false;   // of the first piece only
-    bool bytes = false;          // every byte becomes a character of its own, as GPT-2 writes them
+    bool invert = false;        // the matches are what is not matched
+    std::string space{};        // spaces become this,
+    std::string prefix{};       // and this is put in front
+    bool prefix_first = false;  // of the first piece only
+    bool bytes = false;         // every byte becomes a character of its own, as GPT-2 writes them
   };
   Result<void> add(const TokenizerJson& json, bool normalizer_prepends);
   Result<void> add_split(const TokenizerJson& json);

@@ -53,9 +53,8 @@ Result<std::int64_t> special_tokens_of(const TokenizerJson& json) {
   }
   if (type != "TemplateProcessing" || !json.contains("single") || !json["single"].is_array())
     return refused_step("post-processor", type);
-  return std::count_if(json["single"].begin(), json["single"].end(), [](const TokenizerJson& each) {
-    return each.is_object() && each.contains("SpecialToken");
-  });
+  return std::count_if(json["single"].begin(), json["single"].end(),
+                       [](const TokenizerJson& each) { return each.is_object() && each.contains("SpecialToken"); });
 }
 
 const TokenizerJson& field(const TokenizerJson& json, const char* key) {
@@ -193,8 +192,8 @@ void Tokenizer::encode_piece(std::string text, bool first, std::vector<std::int3
   for (const Piece& piece : pre_tokenizer_.apply({std::move(text), first})) model_.encode(piece.text, out);
 }
 
-// Candidates are words with a space in front, of ASCII letters only: GPT-2 writes " the" as Ġthe, SentencePiece as ▁the.
-// Whether they stay tokens is tried, not assumed.
+// Candidates are words with a space in front, of ASCII letters only: GPT-2 writes " the" as Ġthe, SentencePiece as
+// ▁the. Whether they stay tokens is tried, not assumed.
 void Tokenizer::find_words() {
   constexpr std::size_t kMostWords = 4096;
   const auto letter = [](char c) { return base::lowercase(c) >= 'a' && base::lowercase(c) <= 'z'; };

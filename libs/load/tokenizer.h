@@ -1,7 +1,7 @@
 #pragma once
-// Hugging Face's tokenizer.json, byte-pair encodings: a text's tokens, the same as `tokenizers` gives (without the tokens
-// that a server puts around a prompt; see special_tokens). What cannot be followed exactly is an error when the file is
-// read. Truncation and padding of the file are not applied: servers do not, either.
+// Hugging Face's tokenizer.json, byte-pair encodings: a text's tokens, the same as `tokenizers` gives (without the
+// tokens that a server puts around a prompt; see special_tokens). What cannot be followed exactly is an error when the
+// file is read. Truncation and padding of the file are not applied: servers do not, either.
 
 #include <cstdint>
 #include <string>
@@ -49,7 +49,7 @@ class Tokenizer {
     bool empty() const { return tokens_.empty(); }
 
    private:
-    std::vector<Added> tokens_;                          // by first byte, the longer first
+    std::vector<Added> tokens_;  // by first byte, the longer first
     std::vector<std::vector<std::size_t>> by_first_byte_ = std::vector<std::vector<std::size_t>>(256);
   };
   struct Part {

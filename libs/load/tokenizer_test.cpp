@@ -45,7 +45,8 @@ TEST(Tokenizer, EncodesAsThePackageTokenizersDoes) {
     ASSERT_TRUE(texts) << texts.error().message;
     ASSERT_EQ(texts->prompts.size(), ids.size());
     for (std::size_t i = 0; i < ids.size(); ++i, ++compared)
-      EXPECT_EQ(texts->prompts[i].ids, ids[i].get<std::vector<std::int32_t>>()) << name << ": " << texts->prompts[i].text;
+      EXPECT_EQ(texts->prompts[i].ids, ids[i].get<std::vector<std::int32_t>>())
+          << name << ": " << texts->prompts[i].text;
   }
   EXPECT_EQ(compared, 300U);
 }
@@ -60,7 +61,10 @@ TEST(Tokenizer, MergesUnknownTokensAndBytesThatAreNoText) {
   EXPECT_THAT(plain.encode("abba"), ElementsAre(2, 1, 0));
   EXPECT_THAT(plain.encode("azb"), ElementsAre(2)) << "what is unknown is left out, and its neighbours merge";
   EXPECT_THAT(parsed(model(R"(,"unk_token":"<unk>"})")).encode("zza"), ElementsAre(3, 3, 0));
-  EXPECT_THAT(parsed(model(R"(,"unk_token":"<unk>","fuse_unk":true})")).encode("zz\xFF" "a"), ElementsAre(3, 0));
+  EXPECT_THAT(parsed(model(R"(,"unk_token":"<unk>","fuse_unk":true})"))
+                  .encode("zz\xFF"
+                          "a"),
+              ElementsAre(3, 0));
   EXPECT_THAT(plain.encode(""), ElementsAre());
 }
 
@@ -70,10 +74,12 @@ TEST(Tokenizer, WhatCannotBeFollowedExactlyIsRefused) {
   EXPECT_THAT(refusal(R"({"model":{"type":"Unigram","vocab":[]}})"), HasSubstr("\"Unigram\""));
   EXPECT_THAT(refusal(model(R"(},"normalizer":{"type":"NFKC"})")), HasSubstr("normalizer \"NFKC\""));
   EXPECT_THAT(refusal(model(R"(},"pre_tokenizer":{"type":"BertPreTokenizer"})")), HasSubstr("BertPreTokenizer"));
-  EXPECT_THAT(refusal(model(R"(},"added_tokens":[{"id":0,"content":"a","single_word":true}])")), HasSubstr("single_word"));
+  EXPECT_THAT(refusal(model(R"(},"added_tokens":[{"id":0,"content":"a","single_word":true}])")),
+              HasSubstr("single_word"));
   EXPECT_THAT(refusal(model(R"(},"added_tokens":[{"id":9,"content":"a"}])")), HasSubstr("in the vocabulary it has 0"));
   EXPECT_THAT(refusal(model(R"(},"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},
-    {"type":"Metaspace","replacement":"_","prepend_scheme":"first"}]})")), HasSubstr("first piece"));
+    {"type":"Metaspace","replacement":"_","prepend_scheme":"first"}]})")),
+              HasSubstr("first piece"));
 }
 
 TEST(Tokenizer, DamagedFilesAreErrors) {
@@ -110,9 +116,34 @@ TEST(SplitPattern, MeansWhatOnigurumaMeans) {
 }
 
 TEST(SplitPattern, RefusesWhatItDoesNotKnow) {
-  for (const char* pattern : {"", "a*", "(a", "a)", "[a", "[]", "\\w+", "\\b", "^a", "a$", ".", "a+?", "(ab)+", "(?<=a)b",
-                              "(?!ab)c", "\\p{Han}", "\\p{L", "[[:alpha:]]", "[a&&b]", "a{,3}", "a{3,1}", "(?i:st)",
-                              "(?i:[a-z])", "\\1", "a|", "\\", "((((((((((a))))))))))", "a*b*c*d*e*f*g"}) {
+  for (const char* pattern : {"",
+                              "a*",
+                              "(a",
+                              "a)",
+                              "[a",
+                              "[]",
+                              "\\w+",
+                              "\\b",
+                              "^a",
+                              "a$",
+                              ".",
+                              "a+?",
+                              "(ab)+",
+                              "(?<=a)b",
+                              "(?!ab)c",
+                              "\\p{Han}",
+                              "\\p{L",
+                              "[[:alpha:]]",
+                              "[a&&b]",
+                              "a{,3}",
+                              "a{3,1}",
+                              "(?i:st)",
+                              "(?i:[a-z])",
+                              "\\1",
+                              "a|",
+                              "\\",
+                              "((((((((((a))))))))))",
+                              "a*b*c*d*e*f*g"}) {
     const auto parsed = SplitPattern::parse(pattern);
     EXPECT_FALSE(parsed) << pattern;
     EXPECT_TRUE(parsed || !parsed.error().hint.empty());

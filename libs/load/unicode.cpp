@@ -124,7 +124,8 @@ void append_utf8(char32_t code, std::string& out) {
   } else if (code < 0x10000) {
     byte(0xE0 | code >> 12), byte(0x80 | (code >> 6 & 0x3F)), byte(0x80 | (code & 0x3F));
   } else {
-    byte(0xF0 | code >> 18), byte(0x80 | (code >> 12 & 0x3F)), byte(0x80 | (code >> 6 & 0x3F)), byte(0x80 | (code & 0x3F));
+    byte(0xF0 | code >> 18), byte(0x80 | (code >> 12 & 0x3F)), byte(0x80 | (code >> 6 & 0x3F)),
+        byte(0x80 | (code & 0x3F));
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Texts as code points, what class each is of, and canonical composition: with the tables of Unicode that Hugging Face's
-// `tokenizers` has built in (unicode_tables.inc).
+// Texts as code points, what class each is of, and canonical composition: with the tables of Unicode that Hugging
+// Face's `tokenizers` has built in (unicode_tables.inc).
 
 #include <cstdint>
 #include <string>
@@ -10,9 +10,13 @@ namespace llmprof::load {
 
 // General categories, in the order of the table, as bits: sets of them are sums.
 enum Category : std::uint32_t {
-  kLu = 1u << 0, kLl = 1u << 1, kLt = 1u << 2, kLm = 1u << 3, kLo = 1u << 4,
+  kLu = 1u << 0,
+  kLl = 1u << 1,
+  kLt = 1u << 2,
+  kLm = 1u << 3,
+  kLo = 1u << 4,
   kLetters = 0x1F,
-  kMarks = 0x7u << 5,          // Mn Mc Me
+  kMarks = 0x7u << 5,  // Mn Mc Me
   kNd = 1u << 8,
   kNumbers = 0x7u << 8,        // Nd Nl No
   kPunctuation = 0x7Fu << 11,  // Pc Pd Ps Pe Pi Pf Po

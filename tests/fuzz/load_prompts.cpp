@@ -36,16 +36,23 @@ void run(std::string_view input) {
 }
 
 std::vector<std::string> seeds() {
-  return {R"([{"id":"x","conversations":[{"from":"human","value":"a a a a a"},{"from":"gpt","value":"a a a a a"}]}])",
-          R"({"conversations":[{"from":"human","value":"a a a a a"},{"from":"gpt","value":"a a a a a"}]})" "\n\n",
-          R"({"prompt":"a a","output_tokens":3})" "\n" R"({"prompt":[1,2],"max_tokens":3,"id":"y"})" "\n",
-          R"({"custom_id":"z","body":{"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"max_tokens":1}})",
-          R"({"timestamp":0,"input_length":40,"output_length":3,"hash_ids":[1,2]})" "\n"};
+  return {
+      R"([{"id":"x","conversations":[{"from":"human","value":"a a a a a"},{"from":"gpt","value":"a a a a a"}]}])",
+      R"({"conversations":[{"from":"human","value":"a a a a a"},{"from":"gpt","value":"a a a a a"}]})"
+      "\n\n",
+      R"({"prompt":"a a","output_tokens":3})"
+      "\n"
+      R"({"prompt":[1,2],"max_tokens":3,"id":"y"})"
+      "\n",
+      R"({"custom_id":"z","body":{"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"max_tokens":1}})",
+      R"({"timestamp":0,"input_length":40,"output_length":3,"hash_ids":[1,2]})"
+      "\n"};
 }
 
 std::vector<std::string> dictionary() {
-  return {"\"conversations\"", "\"value\"", "\"prompt\"", "\"messages\"", "\"role\"", "\"content\"", "\"max_completion_tokens\"",
-          "\"output_tokens\"", "\"body\"", "\"hash_ids\"", "\"input_length\"", "1e999"};
+  return {
+      "\"conversations\"",         "\"value\"",         "\"prompt\"", "\"messages\"", "\"role\"",         "\"content\"",
+      "\"max_completion_tokens\"", "\"output_tokens\"", "\"body\"",   "\"hash_ids\"", "\"input_length\"", "1e999"};
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// A tokenizer.json and a text, one after the other with a zero byte between them: what is accepted must encode every text.
+// A tokenizer.json and a text, one after the other with a zero byte between them: what is accepted must encode every
+// text.
 
 #include "fuzz.h"
 #include "load/tokenizer.h"
@@ -37,9 +38,27 @@ std::vector<std::string> seeds() {
 }
 
 std::vector<std::string> dictionary() {
-  return {"\\\\p{L}", "\\\\p{Lu}", "\\\\s", "\\\\S", "(?!", "(?i:", "{1,3}", "[^", "\"Digits\"", "\"Metaspace\"", "\"ByteLevel\"",
-          "\"Removed\"", "\"MergedWithNext\"", "\"MergedWithPrevious\"", "\"Contiguous\"", "\"first\"", "\"individual_digits\":true",
-          "\"NFC\"", "\"normalized\":true", "\"invert\":true", "\"special\":true"};
+  return {"\\\\p{L}",
+          "\\\\p{Lu}",
+          "\\\\s",
+          "\\\\S",
+          "(?!",
+          "(?i:",
+          "{1,3}",
+          "[^",
+          "\"Digits\"",
+          "\"Metaspace\"",
+          "\"ByteLevel\"",
+          "\"Removed\"",
+          "\"MergedWithNext\"",
+          "\"MergedWithPrevious\"",
+          "\"Contiguous\"",
+          "\"first\"",
+          "\"individual_digits\":true",
+          "\"NFC\"",
+          "\"normalized\":true",
+          "\"invert\":true",
+          "\"special\":true"};
 }
 
 }  // namespace
