@@ -62,6 +62,19 @@ std::string text_summary(const RunSummary& s) {
   return out;
 }
 
+namespace {
+
+// (B, T): what a server has to be asked for the same tokens.
+std::vector<std::vector<Token>> prompts_of(const RunSummary& s) {
+  const std::vector<Token> all = random_prompts(s.config, s.options);
+  std::vector<std::vector<Token>> prompts;
+  for (auto at = all.begin(); at != all.end(); at += static_cast<std::ptrdiff_t>(s.options.prompt_tokens))
+    prompts.emplace_back(at, at + static_cast<std::ptrdiff_t>(s.options.prompt_tokens));
+  return prompts;
+}
+
+}  // namespace
+
 std::string json_summary(const RunSummary& s) {
   const std::vector<std::int64_t> tpot = tpot_samples_ns(s.generated);
   base::Json json;
@@ -87,6 +100,7 @@ std::string json_summary(const RunSummary& s) {
     json["tpot_p50_ns"] = percentile(tpot, 0.5);
     json["tpot_p99_ns"] = percentile(tpot, 0.99);
   }
+  json["prompts"] = prompts_of(s);
   json["tokens"] = s.generated.tokens;
   return base::to_text(json);
 }

@@ -12,18 +12,15 @@ std::int64_t cache_values(const ModelConfig& c, std::int64_t batch, std::int64_t
 
 }  // namespace
 
-DeviceModel::DeviceModel(const ModelConfig& config, DeviceWeights weights, Device& device, const Sizes& sizes)
+DeviceRows::DeviceRows(const ModelConfig& config, DeviceWeights weights, Device& device, std::int64_t rows,
+                       std::int64_t positions)
     : weights_(std::move(weights)),
       config_(config),
       run_(device, weights_.type()),
-      sizes_(sizes),
+      rows_(rows),
       x_(scratch(config.hidden)),
       normed_(scratch(config.hidden)),
-      mixed_(scratch(config.heads * config.head_dim)),
-      partial_(device, Operators::partial_values(config, sizes.batch, sizes.capacity) * 4),
-      inputs_(device, (1 + sizes.rows()) * static_cast<std::int64_t>(sizeof(Token))),
-      cache_(device, run_.bytes(2 * config.layers * cache_values(config, sizes.batch, sizes.capacity))),
-      logits_(device, sizes.batch * config.vocab * 4) {
+      mixed_(scratch(config.heads * config.head_dim)) {
   const OuterNames outer = outer_names(config.family);
   token_table_ = weights_.linear(outer.embedding).weight;
   last_norm_ = weights_.norm(outer.norm);
@@ -36,12 +33,25 @@ DeviceModel::DeviceModel(const ModelConfig& config, DeviceWeights weights, Devic
     return;
   }
   RotaryAngles angles;
-  angles.extend(config, sizes.capacity);
+  angles.extend(config, positions);
   const auto bytes = static_cast<std::int64_t>(angles.sine.size() * sizeof(float));
   cosine_ = Buffer(device, bytes), sine_ = Buffer(device, bytes);
   device.copy_in(cosine_.pointer(), angles.cosine.data(), bytes);
   device.copy_in(sine_.pointer(), angles.sine.data(), bytes);
 }
+
+void DeviceRows::logits_of(Pointer x, std::int64_t stride, std::int64_t rows, Pointer logits) {
+  within(last_norm_name_, [&] { run_.normalise(last_norm_, config_, x, stride, rows, normed()); });
+  within(head_name_, [&] { run_.project(head_, normed(), rows, Store::kReplace, logits, ElementType::kFloat32); });
+}
+
+DeviceModel::DeviceModel(const ModelConfig& config, DeviceWeights weights, Device& device, const Sizes& sizes)
+    : DeviceRows(config, std::move(weights), device, sizes.rows(), sizes.capacity),
+      sizes_(sizes),
+      partial_(device, Operators::partial_values(config, sizes.batch, sizes.capacity) * 4),
+      inputs_(device, (1 + sizes.rows()) * static_cast<std::int64_t>(sizeof(Token))),
+      cache_(device, run_.bytes(2 * config.layers * cache_values(config, sizes.batch, sizes.capacity))),
+      logits_(device, sizes.batch * config.vocab * 4) {}
 
 LayerCache DeviceModel::cache_of(std::int64_t layer) const {
   const std::int64_t values = cache_values(config_, sizes_.batch, sizes_.capacity);
@@ -60,14 +70,10 @@ void DeviceModel::set_inputs(std::int64_t position, std::span<const Token> token
 // Only the last position of each sequence is sampled, so only it is normalised and multiplied by the head.
 void DeviceModel::forward(std::int64_t tokens) {
   const DevicePass pass = pass_of(tokens);
-  within(embed_name_, [&] { run_.embed(pass, token_table_, position_table_, config_.hidden, x_.pointer()); });
+  within(embed_name_, [&] { run_.embed(pass, token_table_, position_table_, config_.hidden, x()); });
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) run_layer(pass, layer);
-  within(last_norm_name_, [&] {
-    run_.normalise(last_norm_, config_, run_.at(x_.pointer(), (tokens - 1) * config_.hidden), tokens * config_.hidden,
-                   pass.batch, normed());
-  });
-  within(head_name_,
-         [&] { run_.project(head_, normed(), pass.batch, Store::kReplace, logits_.pointer(), ElementType::kFloat32); });
+  logits_of(run_.at(x(), (tokens - 1) * config_.hidden), tokens * config_.hidden, pass.batch,
+            logits_.pointer());
 }
 
 void DeviceModel::read_chosen(std::span<Token> next) const {

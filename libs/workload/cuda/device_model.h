@@ -1,6 +1,7 @@
 #pragma once
 // A transformer on a device: weights, cache and scratch memory, all allocated at the start, and the operators that the
 // layers of both families (layers.h) are made of, enqueued. It announces its parts under the names of the CPU's.
+// DeviceModel runs sequences of equal lengths (infer); PagedModel (paged_model.h) those of a server.
 
 #include <cstdint>
 #include <memory>
@@ -14,16 +15,65 @@
 
 namespace llmprof::workload::cuda {
 
-class DeviceModel {
+// What models on a device share: the weights, the residual stream, and the operators that work row by row.
+class DeviceRows {
+ public:
+  virtual ~DeviceRows() = default;
+  const ModelConfig& config() const { return config_; }
+
+ protected:
+  using WeightsType = DeviceWeights;
+  using Scratch = Buffer;
+
+  // Passes of at most so many rows, at positions below `positions`.
+  DeviceRows(const ModelConfig& config, DeviceWeights weights, Device& device, std::int64_t rows,
+             std::int64_t positions);
+
+  // Of so many values in a row, for the largest pass.
+  Buffer scratch(std::int64_t columns) const { return {run_.device(), run_.bytes(rows_ * columns)}; }
+  static Pointer values(const Buffer& of, const auto& /*pass*/, std::int64_t /*columns*/) { return of.pointer(); }
+  Pointer x() const { return x_.pointer(); }            // (rows, C): the residual stream
+  Pointer normed() const { return normed_.pointer(); }  // (rows, C)
+  Pointer mixed() const { return mixed_.pointer(); }    // (rows, H·D): output of attention
+
+  void normalise(const DeviceNorm& norm, const auto& pass) {
+    run_.normalise(norm, config_, x_.pointer(), config_.hidden, pass.rows(), normed());
+  }
+  void project(const DeviceLinear& linear, Pointer x, const auto& pass, Pointer y) {
+    run_.project(linear, x, pass.rows(), Store::kReplace, y);
+  }
+  void add_projected(const DeviceLinear& linear, Pointer x, const auto& pass) {
+    run_.project(linear, x, pass.rows(), Store::kAccumulate, x_.pointer());
+  }
+  void sum_over_ranks(const auto& /*pass*/) {}  // one GPU has the whole model
+  void gelu(Pointer x, std::int64_t count) { run_.gelu(x, count, x); }
+  void silu_multiply(Pointer gate, Pointer up, std::int64_t count) { run_.silu_multiply(gate, up, count); }
+  // The logits of rows of the residual stream, one every `stride` values from `x` on. Uses normed().
+  void logits_of(Pointer x, std::int64_t stride, std::int64_t rows, Pointer logits);
+
+  DeviceWeights weights_;
+  ModuleNames names_;
+  ModelConfig config_;
+  Operators run_;
+  Pointer token_table_, position_table_ = 0;  // (V, C); (positions, C), or none
+  llmprof_name embed_name_;
+  Buffer cosine_, sine_;  // rotary positions: (positions, D/2), float32
+
+ private:
+  std::int64_t rows_;
+  DeviceNorm last_norm_;
+  DeviceLinear head_;
+  llmprof_name last_norm_name_, head_name_;
+  Buffer x_, normed_, mixed_;
+};
+
+class DeviceModel : public DeviceRows {
  public:
   // Sequences, new tokens of each in a pass, all tokens of each.
   struct Sizes {
     std::int64_t batch, most_tokens, capacity;
     std::int64_t rows() const { return batch * most_tokens; }
   };
-
-  virtual ~DeviceModel() = default;
-  const ModelConfig& config() const { return config_; }
 
   // The tokens (B, T) of the next pass, whose first ones stand at `position`.
   void set_inputs(std::int64_t position, std::span<const Token> tokens);
@@ -37,31 +87,13 @@ class DeviceModel {
   void read_logits(std::span<float> logits) const;
 
  protected:
-  using WeightsType = DeviceWeights;
-  using Scratch = Buffer;
   using Pass = DevicePass;
 
   DeviceModel(const ModelConfig& config, DeviceWeights weights, Device& device, const Sizes& sizes);
 
-  // The part in which families differ: x_ = layer(x_).
+  // The part in which families differ: x = layer(x).
   virtual void run_layer(const DevicePass& pass, std::int64_t layer) = 0;
 
-  // Of so many values in a row, for the largest pass.
-  Buffer scratch(std::int64_t columns) const { return {run_.device(), run_.bytes(sizes_.rows() * columns)}; }
-  static Pointer values(const Buffer& of, const DevicePass& /*pass*/, std::int64_t /*columns*/) { return of.pointer(); }
-  Pointer normed() const { return normed_.pointer(); }  // (B, T, C)
-  Pointer mixed() const { return mixed_.pointer(); }    // (B, T, H·D): output of attention
-
-  void normalise(const DeviceNorm& norm, const DevicePass& pass) {
-    run_.normalise(norm, config_, x_.pointer(), config_.hidden, pass.rows(), normed());
-  }
-  void project(const DeviceLinear& linear, Pointer x, const DevicePass& pass, Pointer y) {
-    run_.project(linear, x, pass.rows(), Store::kReplace, y);
-  }
-  void add_projected(const DeviceLinear& linear, Pointer x, const DevicePass& pass) {
-    run_.project(linear, x, pass.rows(), Store::kAccumulate, x_.pointer());
-  }
-  void sum_over_ranks(const DevicePass& /*pass*/) {}  // one GPU has the whole model
   void cache(const DevicePass& pass, std::int64_t layer, Pointer qkv) {
     run_.cache(pass, config_, qkv, cache_of(layer));
   }
@@ -71,30 +103,16 @@ class DeviceModel {
   void attend(const DevicePass& pass, std::int64_t layer, Pointer q, std::int64_t row_stride) {
     run_.attend(pass, config_, {q, row_stride}, cache_of(layer), partial_.pointer(), mixed());
   }
-  void gelu(Pointer x, std::int64_t count) { run_.gelu(x, count, x); }
-  void silu_multiply(Pointer gate, Pointer up, std::int64_t count) { run_.silu_multiply(gate, up, count); }
-
-  DeviceWeights weights_;
-  ModuleNames names_;
 
  private:
   DevicePass pass_of(std::int64_t tokens) const { return {sizes_.batch, tokens, inputs_.pointer()}; }
   LayerCache cache_of(std::int64_t layer) const;
 
-  ModelConfig config_;
-  Operators run_;
   Sizes sizes_;
-  Pointer token_table_, position_table_ = 0;  // (V, C); (positions, C), or none
-  DeviceNorm last_norm_;
-  DeviceLinear head_;
-  llmprof_name embed_name_, last_norm_name_, head_name_;
-  Buffer x_;  // (B, T, C): the residual stream
-  Buffer normed_, mixed_;
-  Buffer partial_;        // of attention in decode
-  Buffer inputs_;         // int32: position, tokens (B, T)
-  Buffer cache_;          // keys of all layers, then their values
-  Buffer logits_;         // (B, V), float32
-  Buffer cosine_, sine_;  // rotary positions: (capacity, D/2), float32
+  Buffer partial_;  // of attention in decode
+  Buffer inputs_;   // int32: position, tokens (B, T)
+  Buffer cache_;    // keys of all layers, then their values
+  Buffer logits_;   // (B, V), float32
 };
 
 std::unique_ptr<DeviceModel> make_device_model(const ModelConfig& config, DeviceWeights weights, Device& device,

@@ -12,7 +12,7 @@ namespace llmprof::workload::cuda {
 namespace {
 
 constexpr std::int64_t kLanes = 32;
-constexpr std::int64_t kAttentionThreads = 128;  // of attention_kernels.cu; also the keys of a decode block
+constexpr std::int64_t kAttentionThreads = 128;  // of attention_kernels.cu and paged_kernels.cu; also the keys of a decode block
 constexpr std::int64_t kTile = 32;               // queries and keys of a prefill tile
 
 float scale(const ModelConfig& config) { return 1.0F / std::sqrt(static_cast<float>(config.head_dim)); }
@@ -107,6 +107,36 @@ void Operators::attend(const DevicePass& pass, const ModelConfig& c, const Devic
                   scale(c), partial});
   device_.launch("attention_join" + suffix_, {.grid_x = pass.batch * c.heads, .block_x = kAttentionThreads},
                  {partial, pass.inputs, blocks, c.head_dim, out});
+}
+
+void Operators::embed(const PagedPass& pass, Pointer table, Pointer positions, std::int64_t columns,
+                      Pointer out) const {
+  device_.launch("paged_embed" + suffix_, over_rows(pass.rows(), columns),
+                 {pass.inputs, table, positions, columns, out});
+}
+
+void Operators::rotate_and_cache(const PagedPass& pass, const ModelConfig& c, Pointer q, Pointer k, Pointer v,
+                                 Pointer cosine, Pointer sine, const PagedLayer& cache) const {
+  device_.launch("paged_rotate_and_cache" + suffix_, over_rows(pass.rows(), c.heads * c.head_dim),
+                 {q, k, v, cosine, sine, pass.inputs, c.heads, c.kv_heads, c.head_dim, cache.block_tokens, cache.keys,
+                  cache.values});
+}
+
+void Operators::cache(const PagedPass& pass, const ModelConfig& c, Pointer qkv, const PagedLayer& cache) const {
+  device_.launch("paged_cache" + suffix_, over_rows(pass.rows(), c.hidden),
+                 {qkv, pass.inputs, c.heads, c.head_dim, cache.block_tokens, cache.keys, cache.values});
+}
+
+void Operators::attend(const PagedPass& pass, const ModelConfig& c, const DeviceQueries& q, const PagedLayer& cache,
+                       Pointer out) const {
+  device_.launch("paged_attention" + suffix_,
+                 {.grid_x = pass.rows(), .grid_y = c.heads, .block_x = kAttentionThreads},
+                 {q.data, q.row_stride, cache.keys, cache.values, pass.inputs, c.kv_heads, c.head_dim,
+                  cache.block_tokens, scale(c), out});
+}
+
+void Operators::gather(Pointer x, Pointer which, std::int64_t rows, std::int64_t columns, Pointer out) const {
+  device_.launch("gather_rows" + suffix_, over_rows(rows, columns), {x, which, columns, out});
 }
 
 void Operators::silu_multiply(Pointer gate, Pointer up, std::int64_t count) const {

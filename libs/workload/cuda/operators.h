@@ -82,6 +82,20 @@ struct DeviceQueries {
   std::int64_t row_stride;
 };
 
+// The same for sequences of different lengths, whose keys and values are in blocks. `inputs` on the device: int32, for
+// each row its token, its position, and the place in `inputs` of its sequence's blocks; behind the rows, these blocks.
+struct PagedPass {
+  std::int64_t count;
+  Pointer inputs;
+  std::int64_t rows() const { return count; }
+};
+
+// Keys and values of one layer, (blocks, G, block_tokens, D) each.
+struct PagedLayer {
+  Pointer keys, values;
+  std::int64_t block_tokens;
+};
+
 // What attention can do on a device: heads of up to 128 values, a multiple of 8.
 Result<void> check_heads(const ModelConfig& config);
 
@@ -112,6 +126,14 @@ class Operators {
   static std::int64_t partial_values(const ModelConfig& config, std::int64_t batch, std::int64_t capacity);
   void attend(const DevicePass& pass, const ModelConfig& config, const DeviceQueries& queries, const LayerCache& cache,
               Pointer partial, Pointer out) const;
+  void embed(const PagedPass& pass, Pointer table, Pointer positions, std::int64_t columns, Pointer out) const;
+  void rotate_and_cache(const PagedPass& pass, const ModelConfig& config, Pointer q, Pointer k, Pointer v,
+                        Pointer cosine, Pointer sine, const PagedLayer& cache) const;
+  void cache(const PagedPass& pass, const ModelConfig& config, Pointer qkv, const PagedLayer& cache) const;
+  void attend(const PagedPass& pass, const ModelConfig& config, const DeviceQueries& queries, const PagedLayer& cache,
+              Pointer out) const;
+  // out (rows, columns) = the rows of x whose numbers, int32, are at `which`.
+  void gather(Pointer x, Pointer which, std::int64_t rows, std::int64_t columns, Pointer out) const;
   void silu_multiply(Pointer gate, Pointer up, std::int64_t count) const;
   void gelu(Pointer x, std::int64_t count, Pointer out) const;
   // The likeliest tokens of logits (B, V), float32, become the next inputs.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -62,6 +63,12 @@ std::string head_of(int status, std::string_view type, std::string_view length, 
                      base::status_words(status), type, length, keep_alive ? "keep-alive" : "close", headers);
 }
 
+// What a client is told that is one too many.
+const std::string& full_answer() {
+  static const std::string answer = head_of(503, "application/json", "Content-Length: 0", false, "Retry-After: 1\r\n");
+  return answer;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<HttpServer>> HttpServer::listen(const std::string& address, std::uint16_t port,
@@ -78,6 +85,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::listen(const std::string& addres
   server->port_ = port_of(server->listener_);
   server->epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
   server->wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  server->spare_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   epoll_event listens{.events = EPOLLIN, .data = {.u64 = kListener}}, wakes{.events = EPOLLIN, .data = {.u64 = kWake}};
   if (server->epoll_ < 0 || server->wake_ < 0 ||
       ::epoll_ctl(server->epoll_, EPOLL_CTL_ADD, server->listener_, &listens) != 0 ||
@@ -88,14 +96,16 @@ Result<std::unique_ptr<HttpServer>> HttpServer::listen(const std::string& addres
 
 HttpServer::~HttpServer() {
   for (const auto& [id, connection] : connections_) ::close(connection.socket);
-  for (const int each : {listener_, epoll_, wake_}) {
+  for (const int each : {listener_, epoll_, wake_, spare_}) {
     if (each >= 0) ::close(each);
   }
 }
 
 void HttpServer::wake() {
+  const int before = errno;  // a signal's handler may not change it
   const std::uint64_t one = 1;
   (void)!::write(wake_, &one, sizeof one);
+  errno = before;
 }
 
 Result<void> HttpServer::run(Handler& handler, const std::atomic<bool>& stop, std::chrono::milliseconds linger) {
@@ -103,8 +113,12 @@ Result<void> HttpServer::run(Handler& handler, const std::atomic<bool>& stop, st
   std::array<epoll_event, 256> events;
   Clock::time_point stopped = Clock::time_point::max();
   for (;;) {
-    if (stop.load() && stopped == Clock::time_point::max()) stopped = Clock::now();
-    if (stop.load() && (all_sent() || Clock::now() - stopped > linger)) return {};
+    if (stop.load() && stopped == Clock::time_point::max()) {
+      stopped = Clock::now();
+      handler.woken();  // whatever was to be told before: its wake() may not have been read yet
+      flush_all();
+    }
+    if (stopped != Clock::time_point::max() && (all_sent() || Clock::now() - stopped > linger)) return {};
     const int ready = ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), kTurnMs);
     if (ready < 0 && errno != EINTR) return base::errno_error(ErrorCode::kIo, "epoll_wait", errno);
     for (int i = 0; i < ready; ++i) {
@@ -130,27 +144,54 @@ Result<void> HttpServer::run(Handler& handler, const std::atomic<bool>& stop, st
 void HttpServer::accept_all() {
   for (;;) {
     const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (socket < 0) return;  // none waits, or there are no descriptors: the backlog keeps them
-    if (connections_.size() >= limits_.connections) {
-      static const std::string kFull =
-          head_of(503, "application/json", "Content-Length: 0", false, "Retry-After: 1\r\n");
-      (void)!::send(socket, kFull.data(), kFull.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (socket < 0 && (errno == EMFILE || errno == ENFILE)) return refuse_without_descriptor();
+    if (socket < 0 && (errno == ECONNABORTED || errno == EINTR)) continue;
+    if (socket < 0) return;
+    const bool full = connections_.size() - refused_ >= limits_.connections;
+    if (full && refused_ >= limits_.refusals) {
       ::close(socket);
       continue;
     }
-    const int one = 1;
-    ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    const Id id = next_++;
-    epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = id}};
-    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, socket, &event) != 0) {
-      ::close(socket);
-      continue;
-    }
-    Connection& connection = connections_[id];
-    connection.id = id;
-    connection.socket = socket;
-    connection.since = Clock::now();
+    Connection* const connection = add(socket);
+    if (connection == nullptr || !full) continue;
+    // It ends with the client's end of it: a socket that is closed with something unread takes its answer with it.
+    connection->refused = connection->closing = true, connection->keep_alive = false;
+    ++refused_;
+    queue(*connection, full_answer());
   }
+}
+
+// The listener would be ready for ever: nothing could be accepted, and nothing else would be done.
+void HttpServer::refuse_without_descriptor() {
+  if (spare_ >= 0) ::close(spare_);
+  const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (socket >= 0) {
+    (void)!::send(socket, full_answer().data(), full_answer().size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    ::close(socket);
+  }
+  spare_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+HttpServer::Connection* HttpServer::add(int socket) {
+  // Packets of a machine that is gone are not answered by anybody: half a minute later it is known.
+  const int one = 1, idle_s = 30, interval_s = 10, probes = 3, unanswered_ms = 30'000;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
+  const Id id = next_++;
+  epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = id}};
+  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, socket, &event) != 0) {
+    ::close(socket);
+    return nullptr;
+  }
+  Connection& connection = connections_[id];
+  connection.id = id;
+  connection.socket = socket;
+  connection.since = Clock::now();
+  return &connection;
 }
 
 void HttpServer::read(Connection& connection) {
@@ -158,6 +199,7 @@ void HttpServer::read(Connection& connection) {
   const ssize_t got = ::recv(connection.socket, buffer.data(), buffer.size(), 0);
   if (got < 0 && would_block(errno)) return;
   if (got <= 0) return to_close_.push_back(connection.id);
+  if (connection.closing) return;
   connection.input.append(buffer.data(), static_cast<std::size_t>(got));
   // While an answer is under way, no more than one further request is kept.
   if (connection.busy && connection.input.size() > limits_.body_bytes) return to_close_.push_back(connection.id);
@@ -174,12 +216,8 @@ void HttpServer::serve(Connection& connection) {
   if (parsed.state == base::ParsedRequest::State::kMore) return;
   connection.begun = false;
   connection.busy = true;
-  if (parsed.state == base::ParsedRequest::State::kBad) {
-    connection.keep_alive = false;
-    connection.input.clear();
-    const openai::Refusal refusal{parsed.status, "not a request that this server understands", ""};
-    return reply(connection.id, parsed.status, "application/json", openai::error_body(refusal));
-  }
+  if (parsed.state == base::ParsedRequest::State::kBad)
+    return refuse_bytes(connection, parsed.status, "not a request that this server understands");
   connection.input.erase(0, parsed.consumed);
   connection.keep_alive = parsed.request.keep_alive;
   handler_->request(connection.id, parsed.request);
@@ -187,7 +225,8 @@ void HttpServer::serve(Connection& connection) {
 
 void HttpServer::queue(Connection& connection, std::string_view bytes) {
   connection.output += bytes;
-  if (connection.output.size() - connection.sent > limits_.unsent_bytes + bytes.size()) return to_close_.push_back(connection.id);
+  if (connection.output.size() - connection.sent > limits_.unsent_bytes + bytes.size())
+    return to_close_.push_back(connection.id);
   if (!connection.flush) connection.flush = true, to_flush_.push_back(connection.id);
 }
 
@@ -274,6 +313,7 @@ void HttpServer::close(Id id) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   const bool busy = found->second.busy;
+  if (found->second.refused) --refused_;
   ::close(found->second.socket);
   connections_.erase(found);
   if (busy) handler_->gone(id);
@@ -283,11 +323,20 @@ void HttpServer::close_late() {
   const Clock::time_point now = Clock::now();
   if (now - swept_ < std::chrono::milliseconds(kTurnMs)) return;
   swept_ = now;
+  std::vector<Id> unfinished;
   for (const auto& [id, connection] : connections_) {
     if (connection.busy) continue;
     const auto limit = connection.begun || connection.closing ? limits_.request : limits_.keep_alive;
-    if (now - connection.since > limit) to_close_.push_back(id);
+    if (now - connection.since > limit) (connection.begun && !connection.closing ? unfinished : to_close_).push_back(id);
   }
+  for (const Id id : unfinished) refuse_bytes(connections_.at(id), 408, "the request was not whole in time");
+}
+
+// The end of a connection: where its next request would begin is not known.
+void HttpServer::refuse_bytes(Connection& connection, int status, const char* why) {
+  connection.keep_alive = connection.begun = false;
+  connection.input.clear();
+  reply(connection.id, status, "application/json", openai::error_body({status, why, ""}));
 }
 
 bool HttpServer::all_sent() const {

@@ -1,7 +1,8 @@
 #pragma once
 // An HTTP/1.1 server for answers that come bit by bit: one thread, epoll, a bounded number of connections and of bytes
 // for each. What a request means is the handler's business. A client that does not read what it asked for is
-// disconnected when more than its share of bytes waits for it; nobody else waits for it.
+// disconnected when more than its share of bytes waits for it; nobody else waits for it. A client that closes its
+// sending side is gone: nothing else tells a server that nobody waits for an answer that has not begun.
 
 #include <atomic>
 #include <chrono>
@@ -19,6 +20,7 @@ namespace llmprof::workload {
 
 struct HttpLimits {
   std::size_t connections = 4096;
+  std::size_t refusals = 256;  // connections beyond them that are told so; more are closed without a word
   std::size_t body_bytes = 8 << 20;
   std::size_t unsent_bytes = 1 << 20;         // for one client
   std::chrono::milliseconds request{10'000};  // from the first byte of a request to its last
@@ -61,7 +63,9 @@ class HttpServer {
     std::string input, output;
     std::size_t sent = 0;
     bool busy = false;  // a request is being answered
-    bool keep_alive = true, closing = false;
+    bool keep_alive = true;
+    bool closing = false;  // after what is to be sent; what arrives is thrown away
+    bool refused = false;  // one too many
     bool wants_write = false, flush = false;
     Clock::time_point since;  // the last whole request, or the first byte of one
     bool begun = false;       // a part of a request has arrived
@@ -69,8 +73,11 @@ class HttpServer {
 
   HttpServer(HttpLimits limits) : limits_(limits) {}
   void accept_all();
+  void refuse_without_descriptor();
+  Connection* add(int socket);
   void read(Connection& connection);
   void serve(Connection& connection);
+  void refuse_bytes(Connection& connection, int status, const char* why);
   void finish(Connection& connection);
   void queue(Connection& connection, std::string_view bytes);
   void flush_all();
@@ -81,6 +88,8 @@ class HttpServer {
 
   HttpLimits limits_;
   int listener_ = -1, epoll_ = -1, wake_ = -1;
+  int spare_ = -1;  // a descriptor that is given up to refuse a client when there are no more
+  std::size_t refused_ = 0;
   std::uint16_t port_ = 0;
   Id next_ = 2;  // 0 and 1 are the listener and wake()
   std::unordered_map<Id, Connection> connections_;

@@ -95,24 +95,24 @@ LiveEngine::Slot LiveEngine::free_slot() {
   return slot;
 }
 
-void LiveEngine::add(Ask ask) {
+void LiveEngine::add(GenerationRequest generation) {
   const Slot slot = free_slot();
   serving::Request& asked = request(slot);
-  asked.arrival_ns = static_cast<double>(ask.arrival_ns);
-  asked.prompt_tokens = static_cast<std::int32_t>(ask.prompt.size());
-  asked.output_tokens = ask.most_tokens;
-  asked.priority = ask.priority;
+  asked.arrival_ns = static_cast<double>(generation.arrival_ns);
+  asked.prompt_tokens = static_cast<std::int32_t>(generation.prompt.size());
+  asked.output_tokens = generation.most_tokens;
+  asked.priority = generation.priority;
   asked.id_count = 0;
   Live& live = live_[slot];
   live = {};
-  live.times = {.arrival_ns = ask.arrival_ns, .queued_ns = now_ns()};
-  live.tokens = ask.prompt;
+  live.times = {.arrival_ns = generation.arrival_ns, .queued_ns = now_ns()};
+  live.tokens = generation.prompt;
   live.content = kNoContent;
-  live.ask = std::move(ask);
+  live.generation = std::move(generation);
   describe(slot);
-  by_ticket_[live.ask.ticket] = slot;
+  by_ticket_[live.generation.ticket] = slot;
   scheduler_.add(slot);
-  llmprof_request(live.ask.id.c_str(), LLMPROF_REQUEST_QUEUED, unsigned_of(asked.prompt_tokens),
+  llmprof_request(live.generation.id.c_str(), LLMPROF_REQUEST_QUEUED, unsigned_of(asked.prompt_tokens),
                   unsigned_of(asked.output_tokens));
 }
 
@@ -170,7 +170,7 @@ void LiveEngine::announce_changes() {
     if (progress.preemptions == live.preemptions) continue;
     live.preemptions = progress.preemptions;
     live.running = false;
-    llmprof_request(live.ask.id.c_str(), LLMPROF_REQUEST_PREEMPTED, 0, 0);
+    llmprof_request(live.generation.id.c_str(), LLMPROF_REQUEST_PREEMPTED, 0, 0);
   }
   std::erase_if(running_, [this](Slot slot) { return !live_[slot].running; });
   for (const auto& [slot, tokens] : scheduler_.members()) {
@@ -179,7 +179,7 @@ void LiveEngine::announce_changes() {
     live.running = true;
     running_.push_back(slot);
     const std::int32_t found = progress_[slot].computed - tokens;
-    llmprof_request(live.ask.id.c_str(), LLMPROF_REQUEST_SCHEDULED, unsigned_of(found), 0);
+    llmprof_request(live.generation.id.c_str(), LLMPROF_REQUEST_SCHEDULED, unsigned_of(found), 0);
     if (live.times.scheduled_ns != 0) continue;
     live.times.scheduled_ns = now;
     listener_.scheduled(request(slot).prompt_tokens, found);
@@ -201,10 +201,10 @@ void LiveEngine::fill_input() {
                           .blocks = progress.blocks.data(),
                           .sampled = samples});
     tokens_.insert(tokens_.end(), live.tokens.begin() + before, live.tokens.begin() + progress.computed);
-    members_.push_back({&live.ask.id, tokens, progress.computed, samples});
+    members_.push_back({&live.generation.id, tokens, progress.computed, samples});
     if (!samples) continue;
     ++sampled;
-    samplers_.push_back(&live.ask.sampler);
+    samplers_.push_back(&live.generation.sampler);
   }
   next_.resize(sampled);
 }
@@ -232,16 +232,19 @@ void LiveEngine::take_tokens(std::int64_t now) {
     const Token token = next_[i];
     live.tokens.push_back(token);
     describe(slot);
-    llmprof_request(live.ask.id.c_str(), LLMPROF_REQUEST_OUTPUT, 1, 0);
+    llmprof_request(live.generation.id.c_str(), LLMPROF_REQUEST_OUTPUT, 1, 0);
     const bool first = live.times.first_token_ns == 0;
     const std::int64_t since = now - (first ? live.times.arrival_ns : live.times.last_token_ns);
     if (first) live.times.first_token_ns = now;
     live.times.last_token_ns = now;
-    listener_.token(since, first, live.times);
+    listener_.token(since, first, request(slot).prompt_tokens);
     Delivery& delivery = deliveries_.emplace_back();
-    delivery = {.ticket = live.ask.ticket, .token = token, .finish = {}, .cached_tokens = progress_[slot].cached};
+    delivery = {.ticket = live.generation.ticket,
+                .token = token,
+                .finish = {},
+                .cached_tokens = progress_[slot].cached};
     const bool whole = progress_[slot].delivered == progress_[slot].output;
-    const bool stop = std::ranges::find(live.ask.stop, token) != live.ask.stop.end();
+    const bool stop = std::ranges::find(live.generation.stop, token) != live.generation.stop.end();
     if (!whole && !stop) continue;
     if (!whole) scheduler_.remove(slot);  // before its last token
     delivery.finish = stop ? Finish::kStop : Finish::kLength;
@@ -252,11 +255,11 @@ void LiveEngine::take_tokens(std::int64_t now) {
 // The scheduler does not know it any more.
 void LiveEngine::end(Slot slot, Finish finish, std::int64_t now) {
   Live& live = live_[slot];
-  const auto outputs = static_cast<std::int32_t>(live.tokens.size() - live.ask.prompt.size());
-  llmprof_request(live.ask.id.c_str(), LLMPROF_REQUEST_FINISHED, status_of(finish), unsigned_of(outputs));
+  const auto outputs = static_cast<std::int32_t>(live.tokens.size() - live.generation.prompt.size());
+  llmprof_request(live.generation.id.c_str(), LLMPROF_REQUEST_FINISHED, status_of(finish), unsigned_of(outputs));
   if (live.times.last_token_ns == 0) live.times.last_token_ns = now;
-  listener_.ended({finish, static_cast<std::int32_t>(live.ask.prompt.size()), outputs, live.times});
-  by_ticket_.erase(live.ask.ticket);
+  listener_.ended({finish, static_cast<std::int32_t>(live.generation.prompt.size()), outputs, live.times});
+  by_ticket_.erase(live.generation.ticket);
   if (live.running) std::erase(running_, slot);
   live.running = false;
   free_slots_.push_back(slot);

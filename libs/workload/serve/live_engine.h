@@ -18,10 +18,10 @@
 
 namespace llmprof::workload {
 
-// A completion that somebody wants.
-struct Ask {
+// What an engine is to generate.
+struct GenerationRequest {
   std::uint64_t ticket = 0;  // by which the listener knows it
-  std::string id;            // X-Request-Id
+  std::string id;            // in profiles; no other request of this process has it
   std::vector<Token> prompt;
   std::int32_t most_tokens = 16;  // to be generated
   std::int32_t priority = 0;      // lower is served first, where the policy is priority
@@ -33,7 +33,7 @@ struct Ask {
 enum class Finish : std::uint8_t { kStop, kLength, kAborted, kFailed };
 
 // Times of a request inside the engine; 0: not reached.
-struct AskTimes {
+struct RequestTimes {
   std::int64_t arrival_ns = 0, queued_ns = 0, scheduled_ns = 0, first_token_ns = 0, last_token_ns = 0;
 };
 
@@ -49,7 +49,7 @@ struct Delivery {
 struct Ended {
   Finish finish = Finish::kStop;
   std::int32_t prompt_tokens = 0, output_tokens = 0;
-  AskTimes times;
+  RequestTimes times;
 };
 
 // A step that is complete. Members are in the order of its rows; `ids` and `members` live as long as the call.
@@ -70,7 +70,7 @@ class EngineListener {
  public:
   virtual ~EngineListener() = default;
   virtual void scheduled(std::int32_t /*prompt_tokens*/, std::int32_t /*cached_tokens*/) {}  // for the first time
-  virtual void token(std::int64_t /*since_last_ns*/, bool /*first*/, const AskTimes& /*times*/) {}
+  virtual void token(std::int64_t /*since_last_ns*/, bool /*first*/, std::int32_t /*prompt_tokens*/) {}
   virtual void ended(const Ended& /*ended*/) {}
   virtual void step(const StepReport& /*report*/) {}
   virtual void deliver(std::span<const Delivery> /*deliveries*/) {}
@@ -87,7 +87,7 @@ class LiveEngine {
   std::int64_t usable_blocks() const { return scheduler_.pool().usable(); }
 
   // A request that check() accepted.
-  void add(Ask ask);
+  void add(GenerationRequest generation);
   void abort(std::uint64_t ticket);  // which may have ended already
   void abort_all();
   // Schedules a step, runs it and hands out its tokens; false: there is nothing to do.
@@ -100,12 +100,12 @@ class LiveEngine {
  private:
   using Slot = serving::RequestIndex;
   struct Live {
-    Ask ask;
+    GenerationRequest generation;
     std::vector<Token> tokens;  // prompt and outputs
     std::uint64_t content = 0;  // of the last block that is described
     std::int32_t preemptions = 0;
     bool running = false;
-    AskTimes times;
+    RequestTimes times;
   };
 
   serving::Request& request(Slot slot) { return workload_.requests[slot]; }

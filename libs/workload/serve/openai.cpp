@@ -40,7 +40,8 @@ class Body {
   double number(const char* key, double fallback, double least, double most) {
     const Json* const value = find(key);
     if (value == nullptr) return fallback;
-    if (value->is_number() && value->get<double>() >= least && value->get<double>() <= most) return value->get<double>();
+    const double given = value->is_number() ? value->get<double>() : std::nan("");
+    if (given >= least && given <= most) return given;
     bad(key, fmt::format("must be a number from {:g} to {:g}", least, most));
     return fallback;
   }
@@ -52,6 +53,7 @@ class Body {
   std::vector<Token> ids(const char* key, const Json& list, std::int64_t vocab, std::size_t most) {
     std::vector<Token> tokens;
     if (list.size() > most) return bad(key, fmt::format("has more than {} tokens", most)), tokens;
+    tokens.reserve(list.size());
     for (const Json& id : list) {
       if (!is_between(id, 0, vocab - 1))
         return bad(key, fmt::format("token ids are whole numbers from 0 to {}", vocab - 1)), tokens;
@@ -94,9 +96,10 @@ std::optional<std::string> content_of(const Json& message) {
   if (!content->is_array()) return std::nullopt;
   std::string text;
   for (const Json& part : *content) {
-    if (!part.is_object() || part.value("type", Json()) != "text" || !part.contains("text") || !part["text"].is_string())
-      return std::nullopt;
-    text += part["text"].get_ref<const std::string&>();
+    const bool typed = part.is_object() && part.value("type", Json()) == "text";
+    const auto said = typed ? part.find("text") : part.end();
+    if (said == part.end() || !said->is_string()) return std::nullopt;
+    text += said->get_ref<const std::string&>();
   }
   return text;
 }
@@ -122,7 +125,7 @@ Sampler sampler_of(Body& body, const Limits& limits) {
   const std::int64_t k = body.integer("top_k", -1, -1, 1 << 24);
   const Json* const seed = body.find("seed");
   if (seed != nullptr && !seed->is_number_integer()) body.bad("seed", "must be a whole number");
-  body.only("top_p", 1, "only 1 (all) is implemented; top_k is");
+  if (temperature > 0) body.only("top_p", 1, "only 1 (all) is implemented; top_k is");
   Sampler sampler;
   if (temperature > 0) sampler.kind = Sampler::Kind::kTopK;
   sampler.temperature = temperature;
@@ -143,6 +146,10 @@ void refuse_what_is_not_done(Body& body) {
   body.only("stop", Json::array(), "texts are not implemented; stop_token_ids is");
   body.only("use_beam_search", false, "is not implemented");
   body.only("tools", Json::array(), "is not implemented");
+  body.only("frequency_penalty", 0, "only 0 is implemented");
+  body.only("presence_penalty", 0, "only 0 is implemented");
+  body.only("repetition_penalty", 1, "only 1 is implemented");
+  body.only("logit_bias", Json::object(), "is not implemented");
 }
 
 std::vector<Token> stops_of(Body& body, const Limits& limits) {
@@ -152,6 +159,8 @@ std::vector<Token> stops_of(Body& body, const Limits& limits) {
     stops = body.ids("stop_token_ids", *list, limits.vocab, kMostStops);
   }
   if (!body.flag("ignore_eos") && limits.eos) stops.push_back(*limits.eos);
+  // Without a token that could end it early, a request has as many as it may have.
+  if (!stops.empty()) body.only("min_tokens", 0, "only 0 is implemented where a token may end the request");
   return stops;
 }
 
@@ -162,27 +171,32 @@ std::int64_t most_tokens_of(Body& body, Endpoint endpoint, std::size_t prompt, c
   return endpoint == Endpoint::kChat ? body.integer("max_completion_tokens", old, 1, INT32_MAX) : old;
 }
 
-Wish read_wish(Body& body, Endpoint endpoint, const Limits& limits) {
-  Wish wish;
+CompletionRequest read_completion(Body& body, Endpoint endpoint, const Limits& limits) {
+  CompletionRequest completion;
   refuse_what_is_not_done(body);
-  wish.ask.prompt = endpoint == Endpoint::kChat ? conversation_of(body, limits) : prompt_of(body, limits);
-  if (wish.ask.prompt.empty()) body.bad(endpoint == Endpoint::kChat ? "messages" : "prompt", "has no tokens");
-  const std::int64_t most = most_tokens_of(body, endpoint, wish.ask.prompt.size(), limits);
-  const auto prompt = static_cast<std::int64_t>(wish.ask.prompt.size());
+  completion.generation.prompt = endpoint == Endpoint::kChat ? conversation_of(body, limits) : prompt_of(body, limits);
+  if (completion.generation.prompt.empty())
+    body.bad(endpoint == Endpoint::kChat ? "messages" : "prompt", "has no tokens");
+  const std::int64_t most = most_tokens_of(body, endpoint, completion.generation.prompt.size(), limits);
+  const auto prompt = static_cast<std::int64_t>(completion.generation.prompt.size());
   if (prompt >= limits.max_model_len || most > limits.max_model_len - prompt)
     body.bad("max_tokens", fmt::format("{} prompt tokens and {} to be generated exceed the {} of the model", prompt, most,
                                        limits.max_model_len));
-  wish.ask.most_tokens = static_cast<std::int32_t>(most);
-  wish.ask.priority = static_cast<std::int32_t>(body.integer("priority", 0, INT32_MIN, INT32_MAX));
-  wish.ask.sampler = sampler_of(body, limits);
-  wish.ask.stop = stops_of(body, limits);
-  wish.stream = body.flag("stream");
-  wish.return_token_ids = body.flag("return_token_ids");
+  completion.generation.most_tokens = static_cast<std::int32_t>(most);
+  completion.generation.priority = static_cast<std::int32_t>(body.integer("priority", 0, INT32_MIN, INT32_MAX));
+  completion.generation.sampler = sampler_of(body, limits);
+  completion.generation.stop = stops_of(body, limits);
+  completion.stream = body.flag("stream");
+  completion.return_token_ids = body.flag("return_token_ids");
   if (const Json* const options = body.find("stream_options"); options != nullptr) {
     if (!options->is_object()) body.bad("stream_options", "must be an object");
-    if (options->is_object()) wish.include_usage = Body(*options).flag("include_usage");
+    if (options->is_object()) {
+      Body fields(*options);
+      completion.include_usage = fields.flag("include_usage");
+      if (fields.refusal.status != 0) body.bad("stream_options", fields.refusal.message);
+    }
   }
-  return wish;
+  return completion;
 }
 
 const char* reason(Finish finish) {
@@ -239,9 +253,9 @@ Parsed parse(Endpoint endpoint, std::string_view text, const Limits& limits) {
   Body body(*json);
   if (const Json* const model = body.find("model"); model != nullptr && *model != limits.model)
     body.bad("model", fmt::format("{} does not exist; this server has \"{}\"", base::to_line(*model), limits.model), 404);
-  Wish wish = read_wish(body, endpoint, limits);
+  CompletionRequest completion = read_completion(body, endpoint, limits);
   if (body.refusal.status != 0) return {std::nullopt, body.refusal};
-  return {std::move(wish), {}};
+  return {std::move(completion), {}};
 }
 
 std::vector<Token> encode(std::string_view text, std::int64_t vocab) {
@@ -298,10 +312,6 @@ std::string last_events(const Answer& answer, std::int32_t output_tokens) {
   if (answer.include_usage)
     out = fmt::format("data: {}],\"usage\":{}}}\n\n", begin_of(answer, true), usage(answer, output_tokens));
   return out + "data: [DONE]\n\n";
-}
-
-std::string error_event(std::string_view message) {
-  return "data: " + error_body({500, std::string(message), ""}) + "\n\n";
 }
 
 std::string error_body(const Refusal& refusal) {

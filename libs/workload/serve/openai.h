@@ -25,8 +25,8 @@ struct Limits {
 
 enum class Endpoint : std::uint8_t { kCompletions, kChat };
 
-struct Wish {
-  Ask ask;  // without ticket, id and arrival
+struct CompletionRequest {
+  GenerationRequest generation;  // without ticket, id and arrival
   bool stream = false, include_usage = false, return_token_ids = false;
 };
 
@@ -39,8 +39,8 @@ struct Refusal {
 
 // The body of a request, checked. A model of another name is a 404.
 struct Parsed {
-  std::optional<Wish> wish;
-  Refusal refusal;  // where there is no wish
+  std::optional<CompletionRequest> completion;
+  Refusal refusal;  // where there is no completion
 };
 Parsed parse(Endpoint endpoint, std::string_view body, const Limits& limits);
 
@@ -66,7 +66,6 @@ std::string body(const Answer& answer, std::span<const Token> prompt, std::span<
 // Server-sent events. `first`: of the request; a chat begins with the role.
 std::string token_event(const Answer& answer, std::optional<Token> token, std::optional<Finish> finish, bool first);
 std::string last_events(const Answer& answer, std::int32_t output_tokens);  // usage where it is wanted, and [DONE]
-std::string error_event(std::string_view message);
 
 std::string error_body(const Refusal& refusal);
 std::string models_body(const Limits& limits, std::int64_t created_s);

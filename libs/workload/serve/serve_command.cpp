@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -19,6 +20,7 @@
 #include "llmprof/annotate.h"
 #include "serving/engine.h"
 #include "workload/command.h"
+#include "workload/cuda/paged_model.h"
 #include "workload/model_options.h"
 #include "workload/serve/service.h"
 #include "workload/serve/step_runner.h"
@@ -50,10 +52,11 @@ void describe(CLI::App& serve, Options& o) {
   serve.add_option("--max-num-batched-tokens", o.max_num_batched_tokens, "tokens of a step");
   serve.add_option("--max-model-len", o.max_model_len, "tokens of prompt and output (default: positions of the model)");
   serve.add_option("--block-size", o.block_size, "tokens of a block of the KV cache");
-  serve.add_option("--num-gpu-blocks", o.blocks, "blocks of the KV cache, one of them reserved (default: as many as "
-                                                 "--max-num-seqs requests could need, at most 1 GiB, on a GPU 8 GiB)");
-  serve.add_flag_callback("--enable-prefix-caching", [&o] { o.prefix_caching = true; }, "find blocks of equal "
-                                                                                        "beginnings (default)");
+  serve.add_option("--num-gpu-blocks", o.blocks,
+                   "blocks of the KV cache, one of them reserved (default: as many as --max-num-seqs requests could "
+                   "need, at most 1 GiB, on a GPU 8 GiB)");
+  serve.add_flag_callback(
+      "--enable-prefix-caching", [&o] { o.prefix_caching = true; }, "find blocks of equal beginnings (default)");
   serve.add_flag_callback("--no-enable-prefix-caching", [&o] { o.prefix_caching = false; }, "compute them again");
   serve.add_option("--scheduling-policy", o.policy, "fcfs or priority");
   serve.add_option("--set", o.settings, "KEY=VALUE: another rule of the engine, as llmprof predict has them");
@@ -148,12 +151,26 @@ void catch_signals(Service* service) {
   for (const int number : {SIGINT, SIGTERM}) ::sigaction(number, &action, nullptr);
 }
 
-Result<void> tell_where(const Options& o, const Server& server, const HttpServer& http) {
+// As many as the system permits, without those that refusals and the rest of the program take.
+std::size_t descriptors_for_clients(const HttpLimits& limits) {
+  constexpr std::size_t kOthers = 64;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return limits.connections;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const std::size_t taken = limits.refusals + kOthers, all = limit.rlim_cur;
+  return all > taken ? all - taken : 1;
+}
+
+Result<void> tell_where(const Options& o, const Server& server, const HttpServer& http, std::size_t clients) {
   const bool v6 = base::contains(o.host, ":");
   print(fmt::format("model    {} ({}), {} layers, hidden {}, {}\n", server.service.limits.model,
                     family_name(server.config.family), server.config.layers, server.config.hidden,
                     weights_text(o.model)));
   print(fmt::format("engine   {}\n", rules_text(server.rules)));
+  if (std::cmp_less(clients, o.connections))
+    print(fmt::format("clients  at most {} at once: more open files are not permitted (ulimit -n)\n", clients));
   print(fmt::format("serving  http://{}{}{}:{}/v1\n", v6 ? "[" : "", o.host, v6 ? "]" : "", http.port()));
   if (o.port_file.empty()) return {};
   return base::write_file(o.port_file, fmt::format("{}\n", http.port()));
@@ -163,12 +180,13 @@ Result<void> tell_where(const Options& o, const Server& server, const HttpServer
 Result<void> serve_with(const Options& o, Server& server, StepRunner& runner) {
   LLMPROF_TRY(runner.prepare());
   HttpLimits limits;
-  limits.connections = static_cast<std::size_t>(std::clamp<std::int64_t>(o.connections, 1, 1 << 20));
+  limits.connections = std::min(static_cast<std::size_t>(std::clamp<std::int64_t>(o.connections, 1, 1 << 20)),
+                                descriptors_for_clients(limits));
   LLMPROF_LET(const std::unique_ptr<HttpServer> http, HttpServer::listen(o.host, o.port, limits));
   Service service(server.rules, runner, *http, server.service);
   LLMPROF_TRY(service.open());
   catch_signals(&service);
-  LLMPROF_TRY(tell_where(o, server, *http));
+  LLMPROF_TRY(tell_where(o, server, *http, limits.connections));
   std::atomic<bool> stop = false;
   Result<void> served;
   std::thread io([&] {
@@ -196,6 +214,23 @@ Result<void> serve_on_cpu(const Options& o, Server& server) {
   return serve_with(o, server, runner);
 }
 
+Result<void> serve_on_gpu(const Options& o, Server& server, cuda::Device& gpu) {
+  LLMPROF_TRY(cuda::check_heads(server.config));
+  const cuda::PagedModel::Sizes sizes{.rows = server.rules.max_num_batched_tokens,
+                                      .sequences = server.rules.max_num_seqs,
+                                      .positions = server.rules.max_model_len,
+                                      .blocks = server.rules.num_gpu_blocks,
+                                      .block_tokens = server.rules.block_size};
+  llmprof_stage_push("load", 0, 0, 0);
+  ThreadPool pool(o.model.weights_path.empty() ? 1 : server.threads);
+  auto weights = make_device_weights(o.model, server.config, server.type, pool, gpu);
+  const Result<void> loaded = weights ? gpu.finish() : weights.error();
+  llmprof_pop();
+  LLMPROF_TRY(loaded);
+  cuda::DeviceStepRunner runner(gpu, server.config, std::move(*weights), sizes);
+  return serve_with(o, server, runner);
+}
+
 Result<void> serve(const Options& o) {
   LLMPROF_LET(const ChosenDevice device, choose_device_and_tell(o.model.device));
   LLMPROF_LET(const Preset preset, choose_preset(o.model, device));
@@ -214,9 +249,7 @@ Result<void> serve(const Options& o) {
   ::signal(SIGPIPE, SIG_IGN);
   llmprof_model(config_json(server.config, server.type).c_str());
   llmprof_note("engine", rules_text(server.rules).c_str());
-  if (device.gpu != nullptr)
-    return Error{ErrorCode::kUnsupported, "serve has no GPU yet", "--device cpu"};
-  return serve_on_cpu(o, server);
+  return device.gpu != nullptr ? serve_on_gpu(o, server, *device.gpu) : serve_on_cpu(o, server);
 }
 
 int run(const Options& o) {

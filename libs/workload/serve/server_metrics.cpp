@@ -82,9 +82,10 @@ void ServerMetrics::scheduled(std::int32_t prompt_tokens, std::int32_t cached_to
   prefix_hits_ += cached_tokens;
 }
 
-void ServerMetrics::token(std::int64_t since_last_ns, bool first) {
+void ServerMetrics::token(std::int64_t since_last_ns, bool first, std::int32_t prompt_tokens) {
   const std::lock_guard lock(mutex_);
   ++generated_tokens_;
+  if (first) prompt_tokens_ += prompt_tokens;
   (first ? ttft_s_ : itl_s_).add(seconds(since_last_ns));
 }
 
@@ -92,9 +93,8 @@ void ServerMetrics::token(std::int64_t since_last_ns, bool first) {
 void ServerMetrics::ended(const Ended& ended) {
   const std::lock_guard lock(mutex_);
   ++ended_[static_cast<std::size_t>(ended.finish)];
-  const AskTimes& t = ended.times;
+  const RequestTimes& t = ended.times;
   if (t.first_token_ns == 0) return;
-  prompt_tokens_ += ended.prompt_tokens;
   prompt_lengths_.add(ended.prompt_tokens);
   output_lengths_.add(ended.output_tokens);
   e2e_s_.add(seconds(t.last_token_ns - t.arrival_ns));
@@ -125,7 +125,7 @@ std::string ServerMetrics::text() const {
     out += fmt::format("{}{{{}}} {}\n", name, labels_, value);
   };
   const auto counter = [&](const std::string& name, const char* help, std::int64_t value) {
-    head(out, name, "counter", help);
+    head(out, name + "_total", "counter", help);
     out += fmt::format("{}_total{{{}}} {}\n", name, labels_, value);
   };
   const auto histogram = [&](const std::string& name, const char* help, const Histogram& values) {
@@ -139,9 +139,9 @@ std::string ServerMetrics::text() const {
   counter("vllm:prefix_cache_queries", "Prompt tokens looked up in the prefix cache.", prefix_queries_);
   counter("vllm:prefix_cache_hits", "Prompt tokens found in the prefix cache.", prefix_hits_);
   counter("vllm:num_preemptions", "Requests that lost their KV cache to others.", preemptions_);
-  counter("vllm:prompt_tokens", "Prompt tokens of requests that ended.", prompt_tokens_);
+  counter("vllm:prompt_tokens", "Prompt tokens of requests that got their first token.", prompt_tokens_);
   counter("vllm:generation_tokens", "Tokens generated.", generated_tokens_);
-  head(out, "vllm:request_success", "counter", "Requests that ended, by reason.");
+  head(out, "vllm:request_success_total", "counter", "Requests that ended, by reason.");
   for (const auto& [finish, reason] : {std::pair{Finish::kStop, "stop"}, {Finish::kLength, "length"},
                                        {Finish::kAborted, "abort"}, {Finish::kFailed, "error"}})
     out += fmt::format("vllm:request_success_total{{{},finished_reason=\"{}\"}} {}\n", labels_, reason,

@@ -32,7 +32,7 @@ class ServerMetrics {
 
   // Of the engine's listener.
   void scheduled(std::int32_t prompt_tokens, std::int32_t cached_tokens);
-  void token(std::int64_t since_last_ns, bool first);
+  void token(std::int64_t since_last_ns, bool first, std::int32_t prompt_tokens);
   void ended(const Ended& ended);
   void step(const StepReport& report);
   // Requests that the engine has; they change without a step, too.

@@ -16,6 +16,7 @@ namespace llmprof::workload {
 namespace {
 
 constexpr std::size_t kMostIdBytes = 256;
+constexpr std::size_t kMostIdsKept = 1 << 20;
 
 std::string header_of(const std::string& id) { return "X-Request-Id: " + id + "\r\n"; }
 
@@ -23,10 +24,10 @@ std::string_view path_of(std::string_view target) { return target.substr(0, targ
 
 }  // namespace
 
-void Inbox::ask(Ask ask) {
+void Inbox::add(GenerationRequest generation) {
   {
     const std::lock_guard lock(mutex_);
-    orders_.asks.push_back(std::move(ask));
+    orders_.requests.push_back(std::move(generation));
     changed_ = true;
   }
   some_.notify_one();
@@ -55,7 +56,7 @@ Inbox::Orders Inbox::take(bool wait) {
   if (wait) some_.wait(lock, [this] { return changed_; });
   changed_ = false;
   Orders taken{{}, {}, orders_.drain, orders_.until_ns};
-  taken.asks.swap(orders_.asks);
+  taken.requests.swap(orders_.requests);
   taken.aborts.swap(orders_.aborts);
   return taken;
 }
@@ -85,27 +86,30 @@ Result<void> Service::run_engine() {
   bool worked = false;
   for (;;) {
     Inbox::Orders orders = inbox_.take(!worked);
-    for (Ask& ask : orders.asks) engine_.add(std::move(ask));
+    for (GenerationRequest& request : orders.requests) engine_.add(std::move(request));
     for (const std::uint64_t ticket : orders.aborts) engine_.abort(ticket);
     if (orders.drain && now_ns() > orders.until_ns) engine_.abort_all();
     const Result<bool> step = engine_.step();
     if (!step) return step.error();
     worked = *step;
-    metrics_.load(engine_.running(), engine_.waiting(), engine_.blocks_used());
-    if (orders.drain && engine_.idle()) return {};
+    count_load();
+    if (orders.drain && engine_.idle()) return steps_written();
   }
 }
+
+void Service::count_load() { metrics_.load(engine_.running(), engine_.waiting(), engine_.blocks_used()); }
 
 void Service::scheduled(std::int32_t prompt_tokens, std::int32_t cached_tokens) {
   metrics_.scheduled(prompt_tokens, cached_tokens);
 }
-void Service::token(std::int64_t since_last_ns, bool first, const AskTimes& /*times*/) {
-  metrics_.token(since_last_ns, first);
+void Service::token(std::int64_t since_last_ns, bool first, std::int32_t prompt_tokens) {
+  metrics_.token(since_last_ns, first, prompt_tokens);
 }
 void Service::ended(const Ended& ended) { metrics_.ended(ended); }
 
 void Service::step(const StepReport& report) {
   metrics_.step(report);
+  count_load();  // before its tokens are handed out: who has an answer finds it counted
   if (steps_ == nullptr) return;
   const serving::Step& step = report.step;
   base::Json members = base::Json::array();
@@ -127,8 +131,14 @@ void Service::step(const StepReport& report) {
                         {"preempted", step.preempted},
                         {"left", report.left}};
   const std::string text = base::to_line(line) + "\n";
-  std::fwrite(text.data(), 1, text.size(), steps_);
-  std::fflush(steps_);
+  if (std::fwrite(text.data(), 1, text.size(), steps_) == text.size() && std::fflush(steps_) == 0) return;
+  if (steps_error_ == 0) steps_error_ = errno;
+}
+
+// Requests are served even so; whoever reads the file has to know.
+Result<void> Service::steps_written() const {
+  if (steps_error_ == 0) return {};
+  return base::errno_error(base::code_of_errno(steps_error_), options_.steps_path, steps_error_);
 }
 
 void Service::deliver(std::span<const Delivery> deliveries) {
@@ -169,11 +179,18 @@ void Service::request(HttpServer::Id connection, const base::Request& request) {
 }
 
 // That of the client, where it is one word; else one of ours.
-std::string Service::id_of(const base::Request& request) {
+std::string Service::id_of(const base::Request& request) const {
   const std::string* const given = request.header("x-request-id");
   const bool fine = given != nullptr && !given->empty() && given->size() <= kMostIdBytes &&
                     std::ranges::all_of(*given, [](char c) { return c > ' ' && c < '\x7f'; });
   return fine ? *given : fmt::format("{}-{}", instance_, tickets_);
+}
+
+// A profile knows requests by their ids: one that comes again gets another. Those of long ago are forgotten.
+std::string Service::engine_id(const std::string& id) {
+  if (ids_.size() >= kMostIdsKept) ids_.clear();
+  if (ids_.insert(id).second) return id;
+  return fmt::format("{}#{}", id, tickets_);
 }
 
 void Service::complete(HttpServer::Id connection, openai::Endpoint endpoint, const base::Request& request) {
@@ -181,29 +198,30 @@ void Service::complete(HttpServer::Id connection, openai::Endpoint endpoint, con
   const std::uint64_t ticket = ++tickets_;
   const std::string id = id_of(request);
   openai::Parsed parsed = openai::parse(endpoint, request.body, options_.limits);
-  if (!parsed.wish) return refuse(connection, parsed.refusal, header_of(id));
-  openai::Wish& wish = *parsed.wish;
-  Ask& ask = wish.ask;
-  const auto prompt_tokens = std::ssize(ask.prompt);
-  if (const auto rejection = engine_.check(prompt_tokens, ask.most_tokens); rejection != serving::Rejection::kNone)
+  if (!parsed.completion) return refuse(connection, parsed.refusal, header_of(id));
+  openai::CompletionRequest& completion = *parsed.completion;
+  GenerationRequest& generation = completion.generation;
+  const auto prompt_tokens = std::ssize(generation.prompt);
+  const serving::Rejection rejection = engine_.check(prompt_tokens, generation.most_tokens);
+  if (rejection != serving::Rejection::kNone)
     return refuse(connection, {400, std::string(serving::reason_text(rejection)), "max_tokens"}, header_of(id));
-  ask.ticket = ticket;
-  ask.id = id;
-  ask.arrival_ns = arrival_ns;
+  generation.ticket = ticket;
+  generation.id = engine_id(id);
+  generation.arrival_ns = arrival_ns;
   Pending& pending = pending_[ticket];
   pending.connection = connection;
-  pending.stream = wish.stream;
+  pending.stream = completion.stream;
   pending.answer = {.endpoint = endpoint,
-                    .id = (endpoint == openai::Endpoint::kChat ? "chatcmpl-" : "cmpl-") + ask.id,
-                    .request_id = ask.id,
+                    .id = (endpoint == openai::Endpoint::kChat ? "chatcmpl-" : "cmpl-") + id,
+                    .request_id = id,
                     .model = options_.limits.model,
                     .created_s = std::time(nullptr),
                     .prompt_tokens = static_cast<std::int32_t>(prompt_tokens),
-                    .return_token_ids = wish.return_token_ids,
-                    .include_usage = wish.include_usage};
-  if (wish.return_token_ids) pending.prompt = ask.prompt;
+                    .return_token_ids = completion.return_token_ids,
+                    .include_usage = completion.include_usage};
+  if (completion.return_token_ids) pending.prompt = generation.prompt;
   tickets_of_[connection] = ticket;
-  inbox_.ask(std::move(ask));
+  inbox_.add(std::move(generation));
 }
 
 void Service::gone(HttpServer::Id connection) {
@@ -244,7 +262,9 @@ void Service::hand_out(const Delivery& delivery) {
   if (pending.stream) {
     http_.send(pending.connection, openai::last_events(pending.answer, pending.outputs));
     http_.end_stream(pending.connection);
-  } else if (*delivery.finish == Finish::kAborted || *delivery.finish == Finish::kFailed) {
+  } else if (*delivery.finish == Finish::kFailed) {
+    refuse(pending.connection, {500, "the engine failed", ""}, header_of(pending.answer.request_id));
+  } else if (*delivery.finish == Finish::kAborted) {
     refuse(pending.connection, {503, "the server shut down before this request was finished", ""},
            header_of(pending.answer.request_id));
   } else {

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/result.h"
@@ -24,12 +25,12 @@ namespace llmprof::workload {
 class Inbox {
  public:
   struct Orders {
-    std::vector<Ask> asks;
+    std::vector<GenerationRequest> requests;
     std::vector<std::uint64_t> aborts;
     bool drain = false;  // no more will come
     std::int64_t until_ns = 0;  // drain: what is left then is aborted
   };
-  void ask(Ask ask);
+  void add(GenerationRequest generation);
   void abort(std::uint64_t ticket);
   void drain(std::int64_t until_ns);
   // What has come since; waits for something where `wait`.
@@ -75,7 +76,7 @@ class Service final : public HttpServer::Handler, public EngineListener {
 
   // The engine's thread.
   void scheduled(std::int32_t prompt_tokens, std::int32_t cached_tokens) override;
-  void token(std::int64_t since_last_ns, bool first, const AskTimes& times) override;
+  void token(std::int64_t since_last_ns, bool first, std::int32_t prompt_tokens) override;
   void ended(const Ended& ended) override;
   void step(const StepReport& report) override;
   void deliver(std::span<const Delivery> deliveries) override;
@@ -90,7 +91,10 @@ class Service final : public HttpServer::Handler, public EngineListener {
   };
   void complete(HttpServer::Id connection, openai::Endpoint endpoint, const base::Request& request);
   void refuse(HttpServer::Id connection, const openai::Refusal& refusal, std::string_view headers = "");
-  std::string id_of(const base::Request& request);
+  std::string id_of(const base::Request& request) const;
+  std::string engine_id(const std::string& id);
+  Result<void> steps_written() const;
+  void count_load();
   void hand_out(const Delivery& delivery);
   void stream(Pending& pending, const Delivery& delivery);
 
@@ -105,12 +109,14 @@ class Service final : public HttpServer::Handler, public EngineListener {
   Inbox inbox_;
   // Of the server's thread.
   std::uint64_t tickets_ = 0;
+  std::unordered_set<std::string> ids_;                           // that requests had
   std::unordered_map<std::uint64_t, Pending> pending_;             // by ticket
   std::unordered_map<HttpServer::Id, std::uint64_t> tickets_of_;  // by connection
   // From the engine's thread to the server's.
   std::mutex mutex_;
   std::vector<Delivery> deliveries_;
   std::FILE* steps_ = nullptr;
+  int steps_error_ = 0;  // errno of the first line that could not be written
 };
 
 }  // namespace llmprof::workload

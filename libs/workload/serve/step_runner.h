@@ -1,6 +1,6 @@
 #pragma once
 // A step of the server on the model: rows of new tokens of several requests, over a paged KV cache. CPU here; the GPU's
-// is in cuda/step_runner.h.
+// is in cuda/paged_model.h.
 
 #include <memory>
 #include <span>

@@ -12,6 +12,7 @@
 // The kernels themselves:
 #include "workload/cuda/attention_kernels.cu"  // NOLINT
 #include "workload/cuda/infer_kernels.cu"      // NOLINT
+#include "workload/cuda/paged_kernels.cu"      // NOLINT
 #include "workload/cuda/train_kernels.cu"      // NOLINT
 
 namespace llmprof::workload::cuda {
@@ -56,6 +57,11 @@ const std::map<std::string, Entry>& kernels_by_name() {
                                                 LLMPROF_BOTH(attention_prefill),
                                                 LLMPROF_BOTH(attention_decode),
                                                 LLMPROF_BOTH(attention_join),
+                                                LLMPROF_BOTH(paged_embed),
+                                                LLMPROF_BOTH(paged_rotate_and_cache),
+                                                LLMPROF_BOTH(paged_cache),
+                                                LLMPROF_BOTH(paged_attention),
+                                                LLMPROF_BOTH(gather_rows),
                                                 LLMPROF_ENTRY(argmax),
                                                 LLMPROF_ENTRY(causal_softmax),
                                                 LLMPROF_ENTRY(causal_softmax_backward),
