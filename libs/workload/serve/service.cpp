@@ -115,10 +115,14 @@ void Service::step(const StepReport& report) {
   base::Json members = base::Json::array();
   for (const StepReport::Member& member : report.members)
     members.push_back({*member.id, member.tokens, member.context, member.sampled});
+  base::Json arrived = base::Json::array();
+  for (const StepReport::Arrival& each : report.arrived)
+    arrived.push_back({each.id, each.prompt_tokens, each.most_tokens, each.priority});
   const base::Json line{{"step", report.number},
                         {"scheduled_ns", report.scheduled_ns},
                         {"begin_ns", report.begin_ns},
                         {"end_ns", report.end_ns},
+                        {"arrived", std::move(arrived)},
                         {"members", std::move(members)},
                         {"tokens", step.batch.tokens()},
                         {"padded_tokens", step.batch.padded_tokens},
