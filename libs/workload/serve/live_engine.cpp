@@ -147,6 +147,10 @@ void LiveEngine::abort_all() {
   deliveries_.clear();
 }
 
+void LiveEngine::fail_all() {
+  while (!by_ticket_.empty()) end(by_ticket_.begin()->second, Finish::kFailed, now_ns());
+}
+
 Result<bool> LiveEngine::step() {
   const std::int64_t scheduled_ns = now_ns();
   if (!scheduler_.schedule(step_)) return false;

@@ -95,6 +95,8 @@ class LiveEngine {
   void add(GenerationRequest generation);
   void abort(std::uint64_t ticket);  // which may have ended already
   void abort_all();
+  // Marks all as failed: of an engine whose step failed, which is of no more use.
+  void fail_all();
   // Schedules a step, runs it and hands out its tokens; false: there is nothing to do.
   Result<bool> step();
   bool idle() const { return by_ticket_.empty(); }

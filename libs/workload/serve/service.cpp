@@ -90,7 +90,7 @@ Result<void> Service::run_engine() {
     for (const std::uint64_t ticket : orders.aborts) engine_.abort(ticket);
     if (orders.drain && now_ns() > orders.until_ns) engine_.abort_all();
     const Result<bool> step = engine_.step();
-    if (!step) return step.error();
+    if (!step) return engine_.fail_all(), count_load(), step.error();
     worked = *step;
     count_load();
     if (orders.drain && engine_.idle()) return steps_written();
