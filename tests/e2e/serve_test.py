@@ -11,7 +11,9 @@ import threading
 import time
 import unittest
 
-from harness import LLMPROF, WORKLOAD, Case
+from harness import BIN, LLMPROF, WORKLOAD, Case
+
+REPLAY = str(BIN.parent / "tests" / "replay_steps")
 
 TINY = ("--preset", "tiny-llama", "--threads", "1")
 
@@ -246,6 +248,49 @@ class Batches(Case):
         self.assertEqual(len(steps), metrics["iteration_tokens_total_count"])
         self.assertTrue(any(step["chunks"] and step["decodes"] for step in steps), "no mixed step")
 
+    def test_steps_are_those_that_predict_simulates(self):
+        for policy in ("fcfs", "priority"):
+            server = Server(self, "--steps", "steps.jsonl", "--scheduling-policy", policy, *self.SMALL)
+            shared = [[seed * 7 % 251 + i for i in range(20)] for seed in range(3)]
+            bodies = {f"r{n}": {"prompt": shared[n % 3] + [n] * (n % 17 + 1), "max_tokens": 3 + n % 20,
+                                "priority": n * 7 % 40} for n in range(40)}  # no two are equally urgent
+            names = iter(bodies)
+            lock = threading.Lock()
+
+            def ask():
+                while True:
+                    with lock:
+                        name = next(names, None)
+                    if name is None:
+                        return
+                    answers[name] = server.post(bodies[name], headers={"X-Request-Id": name})[1]
+
+            answers = {}
+            in_threads([ask] * 12)
+            server.end()
+            engine = next(line for line in server.process.stdout if line.startswith("engine ")).split()[1:]
+            self.hold_against_simulation(engine, bodies, answers)
+
+    def hold_against_simulation(self, engine, bodies, answers):
+        numbers = {}  # of equal beginnings
+        contents = {name: [numbers.setdefault(tuple(body["prompt"][:end]), len(numbers))
+                           for end in range(8, len(body["prompt"]) + 1, 8)] for name, body in bodies.items()}
+        self.write("contents.json", json.dumps(contents))
+        made = [json.loads(line) for line in
+                self.run_command([REPLAY, "steps.jsonl", "contents.json", *engine]).stdout.splitlines()]
+        steps = [json.loads(line) for line in (self.folder / "steps.jsonl").read_text().splitlines()]
+        for number, (step, simulated) in enumerate(zip(steps, made)):
+            lived = {key: step[key] for key in ("begin_ns", "sampled", "blocks_used", "running", "waiting", "preempted")}
+            lived["chunks"] = [[new, after - new] for _, new, after, _ in step["members"] if new > 1]
+            lived["contexts"] = [after for _, new, after, _ in step["members"] if new == 1]
+            self.assertEqual(lived, simulated, f"step {number} of {engine[0]}, {engine[2]}")
+        self.assertEqual(len(made), len(steps) + len(bodies))
+        cached = {each["id"]: each["cached"] for each in made[len(steps):]}
+        self.assertEqual(cached, {name: answer["usage"]["prompt_tokens_details"]["cached_tokens"]
+                                  for name, answer in answers.items()})
+        self.assertGreater(sum(cached.values()), 0)
+        self.assertGreater(sum(step["preempted"] for step in steps), 0)
+
     def test_metrics_are_what_was_asked(self):
         server = Server(self)
         prompt = list(range(40))
@@ -320,7 +365,8 @@ class Leaving(Case):
             time.sleep(0.001)
         server.process.send_signal(signal.SIGTERM)
         self.assertEqual(server.process.wait(300), 128 + signal.SIGTERM)
-        for connection, _ in streams:
+        for connection, answer in streams:
+            answer.close()
             connection.close()
 
     def test_a_client_that_leaves_gives_its_blocks_back(self):
@@ -334,6 +380,7 @@ class Leaving(Case):
                 answer.close()
                 connection.close()
             server.wait_for_metric('request_success_total{finished_reason="abort"}', 1 if end == "close" else 2)
+            answer.close()
             connection.close()
         waits = server.connect()  # for a whole answer, which never begins
         waits.request("POST", "/v1/completions", json.dumps(self.LONG))

@@ -327,7 +327,8 @@ void HttpServer::close_late() {
   for (const auto& [id, connection] : connections_) {
     if (connection.busy) continue;
     const auto limit = connection.begun || connection.closing ? limits_.request : limits_.keep_alive;
-    if (now - connection.since > limit) (connection.begun && !connection.closing ? unfinished : to_close_).push_back(id);
+    if (now - connection.since <= limit) continue;
+    (connection.begun && !connection.closing ? unfinished : to_close_).push_back(id);
   }
   for (const Id id : unfinished) refuse_bytes(connections_.at(id), 408, "the request was not whole in time");
 }

@@ -111,6 +111,7 @@ void LiveEngine::add(GenerationRequest generation) {
   live.generation = std::move(generation);
   describe(slot);
   by_ticket_[live.generation.ticket] = slot;
+  arrived_.push_back({live.generation.id, asked.prompt_tokens, asked.output_tokens, asked.priority});
   scheduler_.add(slot);
   llmprof_request(live.generation.id.c_str(), LLMPROF_REQUEST_QUEUED, unsigned_of(asked.prompt_tokens),
                   unsigned_of(asked.output_tokens));
@@ -146,16 +147,25 @@ void LiveEngine::abort_all() {
   deliveries_.clear();
 }
 
+void LiveEngine::fail_all() {
+  while (!by_ticket_.empty()) end(by_ticket_.begin()->second, Finish::kFailed, now_ns());
+}
+
 Result<bool> LiveEngine::step() {
   const std::int64_t scheduled_ns = now_ns();
   if (!scheduler_.schedule(step_)) return false;
   announce_changes();
   fill_input();
-  StepReport report{.number = steps_++, .scheduled_ns = scheduled_ns, .step = step_, .members = members_};
+  StepReport report{.number = steps_++,
+                    .scheduled_ns = scheduled_ns,
+                    .step = step_,
+                    .members = members_,
+                    .arrived = arrived_};
   LLMPROF_TRY(run_model(report));
   take_tokens(report.end_ns);
   report.left = std::ssize(by_ticket_);
   listener_.step(report);
+  arrived_.clear();
   listener_.deliver(deliveries_);
   deliveries_.clear();
   return true;

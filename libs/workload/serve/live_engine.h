@@ -59,10 +59,15 @@ struct StepReport {
     std::int32_t tokens, context;  // new ones; length afterwards
     bool sampled;
   };
+  struct Arrival {
+    std::string id;
+    std::int32_t prompt_tokens, most_tokens, priority;
+  };
   std::int64_t number = 0;
   std::int64_t scheduled_ns = 0, begin_ns = 0, end_ns = 0;  // scheduling began; the model's work
   const serving::Step& step;
   std::span<const Member> members;
+  std::span<const Arrival> arrived;  // since the step before
   std::int64_t left = 0;  // requests, when it was complete
 };
 
@@ -90,6 +95,8 @@ class LiveEngine {
   void add(GenerationRequest generation);
   void abort(std::uint64_t ticket);  // which may have ended already
   void abort_all();
+  // Marks all as failed: of an engine whose step failed, which is of no more use.
+  void fail_all();
   // Schedules a step, runs it and hands out its tokens; false: there is nothing to do.
   Result<bool> step();
   bool idle() const { return by_ticket_.empty(); }
@@ -129,6 +136,7 @@ class LiveEngine {
   std::unordered_map<std::uint64_t, Slot> by_ticket_;
   std::vector<Slot> running_;  // as announced
   std::int64_t steps_ = 0;
+  std::vector<StepReport::Arrival> arrived_;
   // Of the step under way:
   serving::Step step_;
   std::vector<Token> tokens_, next_;

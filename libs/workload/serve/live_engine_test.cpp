@@ -228,6 +228,10 @@ TEST(LiveEngine, AFailureOfTheModelIsTold) {
   bench.add(1, 9, 4);
   bench.runner.fails = true;
   EXPECT_FALSE(bench.engine.step());
+  bench.engine.fail_all();
+  ASSERT_EQ(bench.served.all_ended.size(), 1U);
+  EXPECT_EQ(bench.served.all_ended[0].finish, Finish::kFailed);
+  EXPECT_TRUE(bench.engine.idle());
 }
 
 // Small caches, chunks and shared beginnings, all at once and one after the other: every request gets what it would get

@@ -180,8 +180,8 @@ CompletionRequest read_completion(Body& body, Endpoint endpoint, const Limits& l
   const std::int64_t most = most_tokens_of(body, endpoint, completion.generation.prompt.size(), limits);
   const auto prompt = static_cast<std::int64_t>(completion.generation.prompt.size());
   if (prompt >= limits.max_model_len || most > limits.max_model_len - prompt)
-    body.bad("max_tokens", fmt::format("{} prompt tokens and {} to be generated exceed the {} of the model", prompt, most,
-                                       limits.max_model_len));
+    body.bad("max_tokens", fmt::format("{} prompt tokens and {} to be generated exceed the {} of the model", prompt,
+                                       most, limits.max_model_len));
   completion.generation.most_tokens = static_cast<std::int32_t>(most);
   completion.generation.priority = static_cast<std::int32_t>(body.integer("priority", 0, INT32_MIN, INT32_MAX));
   completion.generation.sampler = sampler_of(body, limits);
@@ -240,8 +240,8 @@ std::string begin_of(const Answer& answer, bool event) {
   const char* const object = answer.endpoint == Endpoint::kCompletions ? "text_completion"
                              : event                                   ? "chat.completion.chunk"
                                                                        : "chat.completion";
-  return fmt::format("{{\"id\":{},\"object\":\"{}\",\"created\":{},\"model\":{},\"choices\":[", quoted(answer.id), object,
-                     answer.created_s, quoted(answer.model));
+  return fmt::format("{{\"id\":{},\"object\":\"{}\",\"created\":{},\"model\":{},\"choices\":[", quoted(answer.id),
+                     object, answer.created_s, quoted(answer.model));
 }
 
 }  // namespace
@@ -252,7 +252,8 @@ Parsed parse(Endpoint endpoint, std::string_view text, const Limits& limits) {
   if (!json->is_object()) return {std::nullopt, {400, "the body is not a JSON object", ""}};
   Body body(*json);
   if (const Json* const model = body.find("model"); model != nullptr && *model != limits.model)
-    body.bad("model", fmt::format("{} does not exist; this server has \"{}\"", base::to_line(*model), limits.model), 404);
+    body.bad("model", fmt::format("{} does not exist; this server has \"{}\"", base::to_line(*model), limits.model),
+             404);
   CompletionRequest completion = read_completion(body, endpoint, limits);
   if (body.refusal.status != 0) return {std::nullopt, body.refusal};
   return {std::move(completion), {}};

@@ -43,7 +43,8 @@ struct Options {
 
 void describe(CLI::App& serve, Options& o) {
   describe_model(serve, o.model);
-  serve.add_option("--host", o.host, "address to listen on; beyond loopback, everybody may use it")->capture_default_str();
+  serve.add_option("--host", o.host, "address to listen on; beyond loopback, everybody may use it")
+      ->capture_default_str();
   serve.add_option("--port", o.port, "port; 0: any that is free, printed")->capture_default_str();
   serve.add_option("--port-file", o.port_file, "file to write the port to, when requests are taken");
   serve.add_option("--served-model-name", o.name, "name of the model in requests (default: the preset's)");

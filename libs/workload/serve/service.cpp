@@ -90,7 +90,7 @@ Result<void> Service::run_engine() {
     for (const std::uint64_t ticket : orders.aborts) engine_.abort(ticket);
     if (orders.drain && now_ns() > orders.until_ns) engine_.abort_all();
     const Result<bool> step = engine_.step();
-    if (!step) return step.error();
+    if (!step) return engine_.fail_all(), count_load(), step.error();
     worked = *step;
     count_load();
     if (orders.drain && engine_.idle()) return steps_written();
@@ -115,10 +115,14 @@ void Service::step(const StepReport& report) {
   base::Json members = base::Json::array();
   for (const StepReport::Member& member : report.members)
     members.push_back({*member.id, member.tokens, member.context, member.sampled});
+  base::Json arrived = base::Json::array();
+  for (const StepReport::Arrival& each : report.arrived)
+    arrived.push_back({each.id, each.prompt_tokens, each.most_tokens, each.priority});
   const base::Json line{{"step", report.number},
                         {"scheduled_ns", report.scheduled_ns},
                         {"begin_ns", report.begin_ns},
                         {"end_ns", report.end_ns},
+                        {"arrived", std::move(arrived)},
                         {"members", std::move(members)},
                         {"tokens", step.batch.tokens()},
                         {"padded_tokens", step.batch.padded_tokens},

@@ -35,7 +35,8 @@ class FakeRunner final : public StepRunner {
 
   static Token next_of(const std::function<Token(std::int64_t)>& token_at, std::int64_t count) {
     std::uint64_t x = 1;
-    for (std::int64_t i = 0; i < count; ++i) x = (x ^ static_cast<std::uint64_t>(token_at(i))) * 0x9E3779B97F4A7C15ULL + 7;
+    for (std::int64_t i = 0; i < count; ++i)
+      x = (x ^ static_cast<std::uint64_t>(token_at(i))) * 0x9E3779B97F4A7C15ULL + 7;
     return static_cast<Token>(x >> 40);
   }
   static std::vector<Token> alone(std::vector<Token> tokens, std::int32_t outputs) {
