@@ -22,6 +22,14 @@ foreach(name isal zstd sqlite)
 endforeach()
 target_link_libraries(llmprof_sqlite INTERFACE ${CMAKE_DL_LIBS} Threads::Threads m)
 
+# libcurl: headers only; `llmprof load` loads the library at run time.
+find_path(CURL_INCLUDE curl/curl.h)
+if(NOT CURL_INCLUDE)
+  message(FATAL_ERROR "curl/curl.h was not found: install libcurl4-openssl-dev, or run tools/setup.sh (make does it for you)")
+endif()
+add_library(llmprof_curl_headers INTERFACE)
+target_include_directories(llmprof_curl_headers SYSTEM INTERFACE ${CURL_INCLUDE})
+
 # DuckDB: only its C header is compiled against; the library is loaded on first use (libs/trace/duckdb_api.h).
 set(LLMPROF_DUCKDB_DIR ${LLMPROF_THIRD_PARTY}/duckdb)
 if(NOT EXISTS ${LLMPROF_DUCKDB_DIR}/duckdb.h OR NOT EXISTS ${LLMPROF_DUCKDB_DIR}/libduckdb.so)

@@ -9,7 +9,7 @@ tests=""
 [ "${1:-}" = "--test" ] && tests=1
 
 packages=(g++ cmake ninja-build make git python3 binutils ccache libfmt-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev
-          libisal-dev libzstd-dev libsqlite3-dev libopenblas-dev)
+          libisal-dev libzstd-dev libsqlite3-dev libopenblas-dev libcurl4-openssl-dev)
 [ -n "$tests" ] && packages+=(clang libclang-rt-dev gdb libgtest-dev libgmock-dev protobuf-compiler python3-jsonschema
                               python3-numpy python3-venv librsvg2-2 fonts-dejavu-core chromium)
 command -v npm >/dev/null || [ -f third_party/duckdb/complete ] || packages+=(npm)  # fetches what is pinned below

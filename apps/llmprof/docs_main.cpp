@@ -35,7 +35,7 @@ Result<void> renew_all(const std::string& root) {
       renew(root + "/docs/format/run.md", [](const std::string& page) { return trace::with_current_tables(page); }));
   LLMPROF_TRY(renew(root + "/docs/format/diagnosis.md",
                     [](const std::string& page) { return report::with_current_rules(page); }));
-  for (const char* page : {"json", "json-bench", "json-diff", "json-model", "json-plan", "json-predict",
+  for (const char* page : {"json", "json-bench", "json-diff", "json-load", "json-model", "json-plan", "json-predict",
                            "json-roofline", "json-counters", "json-whatif"})
     LLMPROF_TRY(renew(fmt::format("{}/docs/format/{}.md", root, page), report::with_current_descriptions));
   LLMPROF_TRY(renew(root + "/docs/format/measures.md",

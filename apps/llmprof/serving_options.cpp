@@ -77,9 +77,10 @@ Result<void> add_rate(const Arguments& arguments, serving::WorkloadSpec& spec) {
   return {};
 }
 
-Result<serving::Workload> generated(const Arguments& arguments) {
+Result<serving::Workload> generated(const Arguments& arguments, std::int64_t requests) {
   serving::WorkloadSpec spec;
   LLMPROF_LET(spec.requests, number_in<std::int64_t>(arguments, "--requests", "a number of requests", 1, 10'000'000));
+  if (requests > 0) spec.requests = requests;
   LLMPROF_LET(spec.seed, number_in<std::uint64_t>(arguments, "--seed", "a whole number"));
   LLMPROF_TRY(add_rate(arguments, spec));
   if (arguments.given("--concurrency")) {
@@ -132,9 +133,10 @@ Result<serving::Slo> asked_slo(const Arguments& arguments) {
   return slo;
 }
 
-Result<serving::Workload> asked_workload(const Arguments& arguments) {
-  if (arguments.given("--workload")) return importers::read_trace(arguments.get("--workload"));
-  return generated(arguments);
+Result<serving::Workload> asked_workload(const Arguments& arguments, std::int64_t requests) {
+  if (arguments.given("--workload"))
+    return importers::read_trace(arguments.get("--workload"), {.most_requests = requests});
+  return generated(arguments, requests);
 }
 
 Result<predict::Deployment> asked_deployment(const Arguments& arguments) {

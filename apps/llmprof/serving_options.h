@@ -9,7 +9,8 @@ namespace llmprof::app {
 // --workload, --requests, --rate, … --slo: of every verb that simulates (Verb::made_options).
 std::span<const Option> workload_options();
 
-Result<serving::Workload> asked_workload(const Arguments& arguments);  // a trace, or made by the options
+// A trace, or made by the options; `requests`: so many instead of --requests (0: as it says).
+Result<serving::Workload> asked_workload(const Arguments& arguments, std::int64_t requests = 0);
 Result<serving::Slo> asked_slo(const Arguments& arguments);
 // What meta.json beside the files says, and on top of it what was asked for.
 Result<predict::Deployment> asked_deployment(const Arguments& arguments);

@@ -10,7 +10,7 @@ namespace llmprof::app {
 
 extern const Verb kDemo, kRecord, kControl, kReport, kQuery, kModel, kRoofline, kBench, kCheck, kDoctor, kDevices,
     kCounters, kMonitor, kCompletion, kExport, kImport, kAdvise, kDiff, kPlan, kPlot, kPredict, kView, kRanges, kTop,
-    kWhatif;
+    kWhatif, kLoad;
 
 namespace {
 
@@ -35,6 +35,7 @@ const std::vector<Group>& groups() {
         {&kQuery, "--tables --file --csv --json --parquet --limit"},
         {&kRanges, "--rules --ranges --top"},
         {&kCheck, "--json"},
+        {&kLoad, "--rate --arrivals --concurrency --requests --prompt --new --prompts --slo --find-rate --sweep --output"},
         {&kDemo, "--train --device --preset --output"}}},
       {"Model and hardware",
        {{&kModel, "--batch --prompt --context --dtype --device --tp --diff --sweep --list"},
