@@ -3,7 +3,7 @@
 (a first token after so long, then one every so often), and notes when it read each request and wrote each token: what a
 client says is held against what every client could have known, the server's own times.
 
-  python3 perf/load_peers.py --llmprof build/bin/llmprof --aiperf VENV/bin/aiperf --sglang VENV/bin/python \\
+  python3 perf/load_peers.py --llmprof build/bin/llmprof --aiperf VENV/bin/aiperf --guidellm VENV/bin/guidellm \\
       --tokenizer FOLDER [--rounds 5] [--only light]
 
 Packages of the peers are installed by whoever runs this, in venvs outside of the tree. FOLDER holds a tokenizer.json
@@ -140,28 +140,30 @@ def aiperf(options, url, folder, rate, requests, tokens):
             "tpot p50 ms": found["inter_token_latency"]["p50"], "tokens/s": found["output_token_throughput"]["avg"], "cpu s": cpu_s}
 
 
-def sglang(options, url, folder, rate, requests, tokens):
-    place = pathlib.Path(folder) / "sglang.jsonl"
-    _, cpu_s = run([options.sglang, "-m", "sglang.bench_serving", "--backend", "vllm", "--base-url", url, "--model", "scripted",
-                    "--tokenizer", options.tokenizer, "--dataset-name", "random-ids", "--random-input-len", "32",
-                    "--random-output-len", str(tokens), "--random-range-ratio", "1", "--num-prompts", str(requests),
-                    "--request-rate", str(rate), "--seed", "7", "--disable-tqdm", "--output-file", str(place)], cwd=folder)
-    found = json.loads(place.read_text().splitlines()[-1])
-    return {"ttft p50 ms": found["median_ttft_ms"], "ttft p99 ms": found["p99_ttft_ms"], "tpot p50 ms": found["median_tpot_ms"],
-            "tokens/s": found["output_throughput"], "cpu s": cpu_s}
+def guidellm(options, url, folder, rate, requests, tokens):
+    place = pathlib.Path(folder) / "guidellm.json"
+    _, cpu_s = run([options.guidellm, "run", "--backend", f"kind=openai_http,target={url},model=scripted,request_format=/v1/completions",
+                    "--profile", f"kind=poisson,rate={rate}", "--constraint", f"kind=max_requests,count={requests}",
+                    "--tokenizer", f"kind=hf_auto,model={options.tokenizer}", "--data",
+                    f"kind=synthetic_text,prompt_tokens=32,output_tokens={tokens}", "--output", f"kind=json,path={place}",
+                    "--disable-console"], cwd=folder)
+    found = json.loads(place.read_text())["benchmarks"][0]["metrics"]
+    ttft, itl = found["time_to_first_token_ms"]["successful"], found["inter_token_latency_ms"]["successful"]
+    return {"ttft p50 ms": ttft["median"], "ttft p99 ms": ttft["percentiles"]["p99"], "tpot p50 ms": itl["median"],
+            "tokens/s": found["output_tokens_per_second"]["successful"]["mean"], "cpu s": cpu_s}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--llmprof", default="build/bin/llmprof")
     parser.add_argument("--aiperf", help="its program")
-    parser.add_argument("--sglang", help="a Python that has sglang")
+    parser.add_argument("--guidellm", help="its program")
     parser.add_argument("--tokenizer", help="a folder, for the peers")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", choices=sorted(LOADS))
     options = parser.parse_args()
     options.llmprof = str(pathlib.Path(options.llmprof).resolve())
-    clients = [llmprof] + [aiperf] * bool(options.aiperf) + [sglang] * bool(options.sglang)
+    clients = [llmprof] + [aiperf] * bool(options.aiperf) + [guidellm] * bool(options.guidellm)
     server = Server("scripted")
     for name, (rate, requests, tokens) in LOADS.items():
         if options.only not in (None, name):
