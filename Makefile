@@ -9,7 +9,7 @@ help:
 	@echo "make demo     set up, build, profile the embedded model, show the report"
 	@echo "make demo-serve  the same with the model as a server, under a load of requests"
 	@echo "make test     set up, build, run all tests"
-	@echo "make test-ecosystem  PyTorch, transformers, numpy and JAX on the CPU under record (356 MB of packages, 1.4 GB on disk, once)"
+	@echo "make test-ecosystem  PyTorch, transformers, numpy and JAX on the CPU under record, servers under load (360 MB of packages, 1.4 GB on disk, once)"
 	@echo "make build    leave build/bin/llmprof"
 	@echo "make bench    the figures of perf/, measured on this machine"
 	@echo "make fuzz     every fuzz target for FUZZ_SECONDS (600); the corpus is kept in fuzz-corpus/"

@@ -35,11 +35,12 @@ constexpr Option kOptions[] = {
      "a data set: ShareGPT, JSON lines with prompt and output_tokens, OpenAI chat requests, a mooncake trace"},
     {"--tokenizer", "", "", "FILE", "",
      "the model's tokenizer.json: prompts of exactly so many tokens; output of servers that send no usage is counted"},
+    {"--count", "", "", "FILE", "", "print the tokens of every prompt of a data set by --tokenizer as JSON; send nothing"},
     {"--max-outstanding", "", "", "N", "",
      "open loop: at most so many at once; who has to wait here is counted, and the wait is shown"},
     {"--warmup", "", "", "N", "0", "requests sent first, which are in no figure"},
     {"--duration", "", "", "TIME", "", "send nothing more after this time"},
-    {"--timeout", "", "", "TIME", "10m", "give up a request that got no byte for so long"},
+    {"--timeout", "", "", "TIME", "600s", "give up a request that got no byte for so long"},
     {"--no-stream", "", "", "", "", "ask for answers in one piece: no TTFT, no TPOT"},
     {"--ignore-eos", "", "", "", "", "ask for exactly --new tokens (a field that vLLM, SGLang and our server know)"},
     {"--send-ids", "", "", "", "", "completions: send token ids instead of text, with --tokenizer"},
@@ -62,7 +63,7 @@ constexpr Option kOptions[] = {
     {"--quiet", "-q", "", "", "", "no progress"},
     {"--json", "", "", "", "", "print everything as JSON (docs/format/json-load.md)"},
 };
-constexpr Positional kPositionals[] = {{"URL"}};
+constexpr Positional kPositionals[] = {{"URL", false}};
 
 volatile sig_atomic_t stops = 0;
 
@@ -130,7 +131,19 @@ load::VllmFacts vllm_facts(const Arguments& arguments, const load::LoadResult& r
   return facts;
 }
 
+Result<int> count_only(const Arguments& arguments) {
+  if (!arguments.given("--tokenizer"))
+    return Error{ErrorCode::kUsage, "--count needs --tokenizer FILE", "the model's tokenizer.json"};
+  LLMPROF_LET(const load::Tokenizer tokenizer, load::Tokenizer::read(arguments.get("--tokenizer")));
+  LLMPROF_LET(const std::string counts, load::count_prompts(arguments.get("--count"), tokenizer));
+  print(counts);
+  return 0;
+}
+
 Result<int> run(const Arguments& arguments) {
+  if (arguments.given("--count")) return count_only(arguments);
+  if (arguments.positionals.empty())
+    return Error{ErrorCode::kUsage, "which server?", "as in llmprof load http://127.0.0.1:8000"};
   if (arguments.given("--plot")) LLMPROF_TRY(check_ending("--plot", arguments.get("--plot"), {".svg", ".png"}));
   if (arguments.given("--vllm-json")) LLMPROF_TRY(check_ending("--vllm-json", arguments.get("--vllm-json"), {".json"}));
   LLMPROF_LET(AskedLoad asked, asked_load(arguments));

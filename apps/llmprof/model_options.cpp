@@ -55,9 +55,15 @@ Result<double> time_ns(std::string_view what, std::string_view text) {
   double value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  const double scale = unit == "ns" ? 1 : unit == "us" ? 1e3 : unit == "ms" ? 1e6 : unit == "s" ? 1e9 : 0;
+  const double scale = unit == "ns"   ? 1
+                       : unit == "us" ? 1e3
+                       : unit == "ms" ? 1e6
+                       : unit == "s"  ? 1e9
+                       : unit == "m"  ? 60e9
+                                      : 0;
   if (failure == std::errc{} && value > 0 && scale > 0 && value * scale < 1e18) return value * scale;
-  return Error{ErrorCode::kUsage, fmt::format("{}: '{}' is not a time", what, text), "write it as 180ms, 21.5us or 1s"};
+  return Error{ErrorCode::kUsage, fmt::format("{}: '{}' is not a time", what, text),
+               "write it as 180ms, 21.5us, 1s or 10m"};
 }
 
 Result<design::Options> design_options(const Arguments& arguments) {

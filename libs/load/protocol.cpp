@@ -61,6 +61,18 @@ bool has(HttpClient& client, Endpoint endpoint, const std::string& model) {
   return reply.outcome.failure == Failure::kNone && status != 404 && status != 405 && status != 501;
 }
 
+// Whether it answers a request for one token: the lists of some servers leave out the model that they were started with
+// (transformers), or a name that they take as well.
+bool answers(HttpClient& client, Endpoint endpoint, const std::string& model) {
+  Json body{{"model", model}, {"max_tokens", 1}};
+  if (endpoint == Endpoint::kChat) {
+    body["messages"] = Json::array({Json{{"role", "user"}, {"content", "a"}}});
+  } else {
+    body["prompt"] = "a";
+  }
+  return fetch(client, std::string(path_of(endpoint)), base::to_line(body)).outcome.http_status == 200;
+}
+
 }  // namespace
 
 std::string_view path_of(Endpoint endpoint) {
@@ -135,7 +147,10 @@ Result<Server> find_server(HttpClient& client, const std::string& url, const std
   if (reply.outcome.http_status == 401 || reply.outcome.http_status == 403 || (out.models.empty() && model.empty()))
     return refusal(url, reply, "/v1/models");
   if (out.model.empty()) out.model = out.models.front();
-  if (!out.models.empty() && std::ranges::find(out.models, out.model) == out.models.end()) {
+  const bool listed = out.models.empty() || std::ranges::find(out.models, out.model) != out.models.end();
+  const bool known = listed || (endpoint != Endpoint::kChat && answers(client, Endpoint::kCompletions, out.model)) ||
+                     (endpoint != Endpoint::kCompletions && answers(client, Endpoint::kChat, out.model));
+  if (!known) {
     return Error{ErrorCode::kNotFound, fmt::format("{} has no model called {}", url, out.model),
                  fmt::format("it has: {}", fmt::join(out.models, ", "))};
   }

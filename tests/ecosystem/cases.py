@@ -3,6 +3,8 @@ writing a program and a row of CASES."""
 import collections
 import statistics
 
+import load_cases
+
 
 def flops(products):
     return sum(2 * m * n * k * calls for (m, n, k), calls in products.items())
@@ -259,4 +261,7 @@ CASES = [
     ("transformers generation", ["torch", "transformers"], generation),
     ("transformers --modules", ["torch", "transformers"], generation_modules),
     ("jax decode", ["jax"], jax_decode),
+    ("load: tokenizers", ["tokenizers"], load_cases.tokenizers),
+    ("load: transformers' server", ["torch", "transformers", "accelerate"], load_cases.transformers_server),
+    ("load: llama.cpp's server", [], load_cases.llama_server),
 ]

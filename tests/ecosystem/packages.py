@@ -13,9 +13,9 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 PINS = HERE / "requirements.txt"
-SIZES = "356 MB of downloads where pip has none cached, 1.4 GB on disk"  # with torch's build for CPUs
+SIZES = "360 MB of downloads where pip has none cached, 1.4 GB on disk"  # with torch's build for CPUs
 PROBE = "mdurl"  # the smallest of the pins: whether packages can be had at all
-NEED_TORCH = ("torch", "transformers")
+NEED_TORCH = ("torch", "transformers", "accelerate")
 
 
 class Unreachable(Exception):
