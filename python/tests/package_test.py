@@ -475,14 +475,15 @@ class Hook(unittest.TestCase):
         value = os.pathsep.join(filter(None, [hook, str(self.folder), path]))
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "LLMPROF", "NVTX"))}
         done = subprocess.run([sys.executable, *options, "-c", code], capture_output=True, text=True, timeout=60,
-                              env={**kept, "PYTHONPATH": value, "PYTHONDONTWRITEBYTECODE": "1", **environment})
+                              env={**kept, "PYTHONPATH": value, "PYTHONDONTWRITEBYTECODE": "1",
+                                   "LLMPROF_MODULES": "1", **environment})
         self.assertEqual(done.returncode, 0, done.stderr)
         return done
 
     def test_torch_is_imported_as_always(self):
         done = self.run_python("import sys, torch; print(torch.loaded, torch.__spec__.loader.__class__.__name__, "
                                "'_llmprof' in sys.modules, 'exec_module' in vars(torch.__loader__), "
-                               "[f for f in sys.meta_path if 'Finder' in str(f) and 'sitecustomize' in str(f)])")
+                               "[f for f in sys.meta_path if '_Finder' in str(f)])")
         self.assertEqual(done.stdout, "True SourceFileLoader True False []\n")
         self.assertEqual(done.stderr, "")
 
