@@ -118,7 +118,7 @@ constexpr Option kOptions[] = {
      "it less than a µs per call of a module."},
     {"--requests", "", "", "", "",
      "Record which requests every step of an engine works for, and what becomes of them, without changes to the "
-     "program: transformers' continuous batching, vLLM, SGLang."},
+     "program: transformers' continuous batching, vLLM, SGLang. Costs about 1 µs per request and step."},
     {"--no-host", "", "", "", "", "Do not watch the processes from outside: no memory, no CPU time, no stacks."},
     {"--usage-hz", "", "LLMPROF_USAGE_HZ", "N", "50",
      "Readings of memory and CPU time per second and process, at most: fewer when there are many processes."},

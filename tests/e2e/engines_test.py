@@ -61,9 +61,9 @@ class Engines(Case):
 
 
 class Transformers(Engines):
-    def transformers(self, version="5.22.0", broken=False, **more):
+    def transformers(self, version="5.22.0", broken=False, own="", **more):
         files = {name: text.replace("{version!r}", repr(version)) for name, text in standin_transformers.FILES.items()}
-        return self.serve(files, standin_transformers.PROGRAM, BREAK=broken, **more)
+        return self.serve(files, standin_transformers.PROGRAM, BREAK=broken, PYTHON=PYTHON, OWN=own, **more)
 
     def test_what_the_engine_did(self):
         truth = self.transformers()
@@ -85,9 +85,16 @@ class Transformers(Engines):
         self.assertEqual(len(self.notes()), 1)
         self.assertIn("transformers 5.22.0: hooks in ContinuousBatchProcessor, RequestState", self.notes()[0])
 
+    def test_steps_of_the_program_s_own_win(self):
+        for own, stages in (("serve", {"other"}), ("decode", {"decode"})):
+            truth = self.transformers(own=own, options=("--requests", "-f"))
+            self.holds_together(truth["steps"], truth["tokens"])
+            rows = self.query("served", "SELECT DISTINCT stage FROM step")
+            self.assertEqual({row["stage"] for row in rows}, stages)
+
     def test_dormant_unless_asked(self):
         path = self.engine({name: text.replace("{version!r}", "'5.22.0'") for name, text in standin_transformers.FILES.items()},
-                           standin_transformers.PROGRAM, BREAK=False)
+                           standin_transformers.PROGRAM, BREAK=False, PYTHON=PYTHON, OWN="")
         alone = self.run_command([sys.executable, path])
         self.record("served", sys.executable, path, options=("--no-peaks", "--modules"))
         self.assertEqual((self.requests(), self.notes()), ({}, []))
