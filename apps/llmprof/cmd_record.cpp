@@ -116,6 +116,9 @@ constexpr Option kOptions[] = {
      "Record the modules of PyTorch models as ranges, and calls of models as steps, without changes to the program. "
      "Costs "
      "it less than a µs per call of a module."},
+    {"--requests", "", "", "", "",
+     "Record which requests every step of an engine works for, and what becomes of them, without changes to the "
+     "program: transformers' continuous batching, vLLM, SGLang. Costs about 1 µs per request and step."},
     {"--no-host", "", "", "", "", "Do not watch the processes from outside: no memory, no CPU time, no stacks."},
     {"--usage-hz", "", "LLMPROF_USAGE_HZ", "N", "50",
      "Readings of memory and CPU time per second and process, at most: fewer when there are many processes."},
@@ -257,7 +260,7 @@ Result<std::int64_t> attached_pid(const Arguments& arguments) {
     return Error{ErrorCode::kUsage, "--pid takes no command", "llmprof record --pid PID --duration 10s"};
   for (const char* flag :
        {"--delay", "--start-range", "--steps", "--step-range", "--last", "--control", "--start-stopped",
-        "--profiler-api", "--gpu", "--stacks", "--counters", "--stalls", "--stalls-only", "--modules"}) {
+        "--profiler-api", "--gpu", "--stacks", "--counters", "--stalls", "--stalls-only", "--modules", "--requests"}) {
     if (arguments.given(flag))
       return Error{ErrorCode::kUsage, fmt::format("{} needs llmprof inside the program: --pid stays outside", flag),
                    "llmprof record -- COMMAND ARGS…"};
@@ -288,6 +291,7 @@ Result<int> run(const Arguments& arguments) {
   LLMPROF_LET(options.rests, rest_option(arguments));
   LLMPROF_LET(options.counters, counter_options(arguments));
   options.modules = arguments.on("--modules");
+  options.requests = arguments.on("--requests");
   options.model = arguments.get("--model");
   options.parallel = arguments.get("--parallel");
   if (!options.parallel.empty()) LLMPROF_TRY(analyze::parse_groups(options.parallel));

@@ -24,6 +24,7 @@ int attach_nvtx(nvtx::GetExportTable get_export_table);
 void python_begin(void* (*pointer_of)(void*), void (*keep)(void*), void* none);
 void* python_push(void* number, void* unused);
 void* python_pop(void* number, void* unused);
+void* python_mark(void* number, void* unused);
 
 namespace {
 
@@ -75,7 +76,8 @@ constexpr llmprof_collector_table kTable = {sizeof(llmprof_collector_table),
                                             python_push,
                                             python_pop,
                                             flush_recording,
-                                            leave_recording};
+                                            leave_recording,
+                                            python_mark};
 
 }  // namespace
 }  // namespace llmprof::collect
@@ -405,6 +407,12 @@ void* python_push(void* number, void*) {
 
 void* python_pop(void* number, void*) {
   pop(number_of(static_cast<nvtx::Domain>(python.pointer_of(number))));
+  return none_again();
+}
+
+void* python_mark(void* number, void*) {
+  const auto* event = static_cast<const PythonRange*>(python.pointer_of(number));
+  mark(number_of(event->domain), &event->event);
   return none_again();
 }
 

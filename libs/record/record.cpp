@@ -206,6 +206,7 @@ class Session {
                               .blas = options_.blas,
                               .nvtx = options_.nvtx,
                               .modules = options_.modules,
+                              .requests = options_.requests,
                               .counters = needs_plan(options_.counters),
                               .rests = info.rests && info.rests->everything ? info.rests->when : wire::Rests(),
                               .collector = options_.collector});
@@ -300,11 +301,15 @@ Result<Target> attached_target(RecordOptions& options) {
 
 Result<void> check_before(const RecordOptions& options) {
   if (options.pid != 0) return {};
-  if (const auto why = options.modules ? why_no_modules(options.command) : std::nullopt) {
-    options.announce("modules are not recorded: " + *why);
+  const bool hooks = options.modules || options.requests;
+  if (const auto why = hooks ? why_no_python_hook(options.command) : std::nullopt) {
+    options.announce(fmt::format("{} are not recorded: {}", options.modules ? "modules" : "requests", *why));
   }
-  return check_libraries(
-      {.library_folder = library_folder(), .blas = options.blas, .nvtx = options.nvtx, .modules = options.modules});
+  return check_libraries({.library_folder = library_folder(),
+                          .blas = options.blas,
+                          .nvtx = options.nvtx,
+                          .modules = options.modules,
+                          .requests = options.requests});
 }
 
 std::string output_folder(const RecordOptions& options) {

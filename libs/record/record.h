@@ -39,6 +39,7 @@ struct RecordOptions {
   bool blas = true;
   bool nvtx = true;
   bool modules = false;  // of PyTorch models, as ranges
+  bool requests = false;  // of engines that are known: members of steps
   CollectorSettings collector;
   CounterOptions counters;
   std::string model;              // name or path of the model, for the reports; "": it is detected, if it can be

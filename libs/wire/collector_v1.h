@@ -38,6 +38,9 @@ struct llmprof_collector_table {
   // Since size 136: before a process ends without its exit handlers. Both wait for the writer, but not for long.
   void (*flush)();  // what was recorded so far is written; recording goes on
   void (*leave)();  // the process is about to call _exit(): as end(), or as flush() where CUDA's records are missing
+
+  // Since size 152: marks for Python, as its ranges.
+  void* (*python_mark)(void* number, void* unused);  // the address of a {domain, nvtxEventAttributes}
 };
 
 // Null: this process is not recorded.

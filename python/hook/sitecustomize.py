@@ -1,43 +1,46 @@
-"""Set in front of PYTHONPATH by `llmprof record --modules`: when the program imports torch, its modules become ranges.
-Then makes way for the sitecustomize of the user or the system, if there is one. Must never be in anybody's way."""
+"""Set in front of PYTHONPATH by `llmprof record --modules` and `--requests`: when the program imports torch, its modules
+become ranges; when it imports an engine that is known, its steps name their members. Then makes way for the sitecustomize
+of the user or the system, if there is one. Must never be in anybody's way."""
+import os
 import sys
 
 
-def _watch_for_torch(package):
-    """Calls the package's install() when torch has been imported, without importing it, and without staying around."""
-    def loaded(torch):
-        try:
-            import importlib.util
-            spec = importlib.util.spec_from_file_location("_llmprof", package + "/__init__.py",
-                                                          submodule_search_locations=[package])
-            module = importlib.util.module_from_spec(spec)
-            sys.modules["_llmprof"] = module  # a name of its own: the program may have an llmprof too
-            spec.loader.exec_module(module)
-            sys.modules["_llmprof._modules"].install(torch)
-        except Exception as error:  # noqa: BLE001
-            sys.stderr.write(f"llmprof: modules are not recorded: {type(error).__name__}: {error}\n")
+def _load(name, path, folders=None):
+    """Under a name of its own: the program may have an llmprof too."""
+    import importlib.util
+    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=folders)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
-    class Finder:
-        @staticmethod
-        def find_spec(name, path=None, target=None):
-            if name != "torch":
-                return None
-            sys.meta_path.remove(Finder)
-            found = (finder.find_spec(name, path, target) for finder in list(sys.meta_path)
-                     if hasattr(finder, "find_spec"))
-            spec = next((spec for spec in found if spec is not None), None)
-            loader = getattr(spec, "loader", None)
-            execute = getattr(loader, "exec_module", None)
-            if execute is None:
-                return None
 
-            def exec_module(module):
-                del loader.exec_module
-                execute(module)
-                loaded(module)
-            loader.exec_module = exec_module
-            return spec
-    sys.meta_path.insert(0, Finder)
+def _watch(package):
+    """Starts our parts when what they are for has been imported; nothing is loaded before."""
+    imports = _load("_llmprof_imports", package + "/_imports.py")
+
+    def when_imported(name, what, start):
+        def loaded(module):
+            try:
+                if "_llmprof" not in sys.modules:
+                    _load("_llmprof", package + "/__init__.py", [package])
+                start(module)
+            except Exception as error:  # noqa: BLE001
+                sys.stderr.write(f"llmprof: {what} are not recorded: {type(error).__name__}: {error}\n")
+        imports.when_imported(name, loaded)
+
+    def modules(torch):
+        sys.modules["_llmprof._modules"].install(torch)
+
+    def requests(engine):
+        import importlib
+        importlib.import_module("_llmprof.engines").arm(engine.__name__)
+
+    if os.environ.get("LLMPROF_MODULES"):
+        when_imported("torch", "modules", modules)
+    if os.environ.get("LLMPROF_REQUESTS", "0") != "0":
+        for engine in ("transformers", "vllm", "sglang"):
+            when_imported(engine, f"requests of {engine}", requests)
 
 
 def _make_way(folder):
@@ -57,6 +60,6 @@ def _make_way(folder):
 
 _folder = __file__.rpartition("/")[0]
 try:
-    _watch_for_torch(_folder.rpartition("/")[0] + "/llmprof")
+    _watch(_folder.rpartition("/")[0] + "/llmprof")
 finally:
     _make_way(_folder)

@@ -42,7 +42,8 @@ class Quick:
     class _Table(ctypes.Structure):
         """llmprof_collector_table of libs/wire/collector_v1.h, as far as it is used"""
         _fields_ = [("size", ctypes.c_uint32), ("version", ctypes.c_uint32), ("others", ctypes.c_void_p * 11),
-                    ("begin", ctypes.c_void_p), ("push", ctypes.c_void_p), ("pop", ctypes.c_void_p)]
+                    ("begin", ctypes.c_void_p), ("push", ctypes.c_void_p), ("pop", ctypes.c_void_p),
+                    ("endings", ctypes.c_void_p * 2), ("mark", ctypes.c_void_p)]
 
     _NO_ARGUMENTS = 4  # METH_NOARGS
 
@@ -57,11 +58,15 @@ class Quick:
             raise AttributeError("an older collector")
         begin = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object)(table[0].begin)
         begin(ctypes.cast(python.PyLong_AsVoidPtr, ctypes.c_void_p), ctypes.cast(python.Py_IncRef, ctypes.c_void_p), None)
-        self._push, self._pop = (self._Method(name, function, self._NO_ARGUMENTS, None)
-                                 for name, function in ((b"enter", table[0].push), (b"leave", table[0].pop)))
+        self._push, self._pop, self._mark = (
+            self._Method(name, function, self._NO_ARGUMENTS, None)
+            for name, function in ((b"enter", table[0].push), (b"leave", table[0].pop), (b"mark", table[0].mark)))
 
     def enter(self, place):
         return self._new(ctypes.addressof(self._push), ctypes.addressof(place), None)
+
+    def mark(self, place):
+        return self._new(ctypes.addressof(self._mark), ctypes.addressof(place), None)
 
     def leave(self, domain):
         return self._new(ctypes.addressof(self._pop), domain or 0, None)
@@ -169,6 +174,20 @@ class Tool:
         if known is None:
             known = self._ranges[category, text] = self.own_range(category, text)
         return known[1]
+
+    def own_mark(self, category, text):
+        """An event of our domain, and a function without arguments that marks it; its payload may be set before. Keep both
+        while they are used; the text is kept no longer."""
+        raw = ctypes.create_string_buffer(text.encode("utf-8", "replace").replace(b"\0", b"?"))
+        place = _RangeOfDomain(self.domain, _Event(3, ctypes.sizeof(_Event), category, 0, 0, 1, 0, 0, 1,
+                                                   ctypes.addressof(raw)))
+        event = place.event
+        event.kept = place, raw
+        if not self._mark:
+            return event, int
+        if self._quick:
+            return event, self._quick.mark(place)
+        return event, functools.partial(self._mark, self.domain, ctypes.addressof(event))
 
     def mark(self, category, text, payload=0):
         """For texts said once: they are not kept."""

@@ -1,19 +1,23 @@
 """The package against a tool that writes down what it hears, and the hook that `record --modules` puts into a program."""
 import ctypes
 import gc
+import io
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import threading
+import types
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 import fake_torch  # noqa: E402
 import llmprof  # noqa: E402
-from llmprof import _modules, _nvtx, _pass  # noqa: E402
+from llmprof import _modules, _nvtx, _pass, engines  # noqa: E402
+from llmprof.engines import vllm as engines_of_vllm  # noqa: E402
 
 
 class Ears:
@@ -475,14 +479,15 @@ class Hook(unittest.TestCase):
         value = os.pathsep.join(filter(None, [hook, str(self.folder), path]))
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "LLMPROF", "NVTX"))}
         done = subprocess.run([sys.executable, *options, "-c", code], capture_output=True, text=True, timeout=60,
-                              env={**kept, "PYTHONPATH": value, "PYTHONDONTWRITEBYTECODE": "1", **environment})
+                              env={**kept, "PYTHONPATH": value, "PYTHONDONTWRITEBYTECODE": "1",
+                                   "LLMPROF_MODULES": "1", **environment})
         self.assertEqual(done.returncode, 0, done.stderr)
         return done
 
     def test_torch_is_imported_as_always(self):
         done = self.run_python("import sys, torch; print(torch.loaded, torch.__spec__.loader.__class__.__name__, "
                                "'_llmprof' in sys.modules, 'exec_module' in vars(torch.__loader__), "
-                               "[f for f in sys.meta_path if 'Finder' in str(f) and 'sitecustomize' in str(f)])")
+                               "[f for f in sys.meta_path if '_Finder' in str(f)])")
         self.assertEqual(done.stdout, "True SourceFileLoader True False []\n")
         self.assertEqual(done.stderr, "")
 
@@ -521,6 +526,100 @@ class Hook(unittest.TestCase):
             done = self.run_python("import sys; print('sitecustomize' in sys.modules and "
                                    "'hook' in str(sys.modules['sitecustomize']))", option)
             self.assertEqual(done.stdout, "False\n", option)
+
+    def test_what_is_looked_for_before_it_is_imported(self):
+        done = self.run_python("import importlib.util; importlib.util.find_spec('torch'); import sys, torch; "
+                               "print('_llmprof' in sys.modules)")
+        self.assertEqual(done.stdout, "True\n")
+
+    def test_an_import_that_works_the_second_time(self):
+        (self.folder / "torch/__init__.py").write_text("import sys\nif not hasattr(sys, 'again'):\n  sys.again = 1\n  1 // 0\n"
+                                                       "from . import nn\n")
+        done = self.run_python("import sys\ntry:\n  import torch\nexcept ZeroDivisionError: print('_llmprof' in sys.modules)\n"
+                               "import torch; print('_llmprof' in sys.modules)")
+        self.assertEqual(done.stdout, "False\nTrue\n")
+
+    def test_only_what_is_asked_for(self):
+        code = "import sys, torch; print('_llmprof' in sys.modules)"
+        self.assertEqual(self.run_python(code, LLMPROF_MODULES="").stdout, "False\n")
+        self.assertEqual(self.run_python(code, LLMPROF_MODULES="", LLMPROF_REQUESTS="1").stdout, "False\n")
+        (self.folder / "vllm").mkdir()
+        (self.folder / "vllm/__init__.py").write_text("__version__ = '0.19.0'\n")
+        code = "import sys, vllm; print('_llmprof.engines' in sys.modules, '_llmprof.engines.vllm' in sys.modules)"
+        self.assertEqual(self.run_python(code).stdout, "False False\n")
+        self.assertEqual(self.run_python(code, LLMPROF_REQUESTS="1").stdout, "True False\n")  # nobody listens
+
+
+class Engines(unittest.TestCase):
+    """Hooks with a tool that writes down what it is told; whole engines: tests/e2e/engines_test.py."""
+
+    class Tool:
+        def __init__(self):
+            self.told, self.place = [], types.SimpleNamespace(event=types.SimpleNamespace(payload=0, payload_type=0))
+
+        def own_range(self, category, name):
+            return self.place, lambda: self.told.append(name)
+
+        def leave(self):
+            self.told.append("leave")
+
+        def own_mark(self, category, name):
+            event = types.SimpleNamespace(payload=0)
+            return event, lambda: self.told.append((name, event.payload & 0xFF, event.payload >> 8 & 0xFFFFFF, event.payload >> 32))
+
+        def mark(self, category, text, payload=0):
+            self.told.append(text)
+
+    def engine(self):
+        tool = self.Tool()
+        with mock.patch.object(llmprof, "_tool", tool):
+            engine = engines.Engine("json", ((2, 0), (2, 0)))
+        return engine, tool
+
+    def test_ids_of_clients(self):
+        for ours, theirs in (("chatcmpl-abc-1a2b3c4d", "abc"), ("cmpl-abc-0-1a2b3c4d", "abc"), ("cmpl-abc-1-1a2b3c4d", "abc-1"),
+                             ("1_cmpl-abc-0-1a2b3c4d", "1_abc"), ("7-1a2b3c4d", "7"), ("plain", "plain"), ("", "")):
+            self.assertEqual(engines_of_vllm.client_id(ours, True), theirs)
+        self.assertEqual(engines_of_vllm.client_id("chatcmpl-11112222-deadbeef", False), "11112222-deadbeef")
+
+    def test_steps_and_their_members(self):
+        engine, tool = self.engine()
+        engine.owners = ["Some"]
+        for prompts, stage in (((1, 1), "prefill"), ((0, 1), "mixed"), ((0, 0), "decode")):
+            engine.open_step([("a", 5, 9, prompts[0]), ("b", 1, 30, prompts[1])])
+            self.assertEqual((tool.told[0], tool.place.event.payload), (stage, 2))
+            engine.padded(8)
+            engine.padded(16)  # a draft's
+            engine.close_step()
+            engine.close_step()
+            self.assertEqual([each for each in tool.told[1:] if not str(each).startswith("requests:")],
+                             [("a", engines.MEMBER, 5, 9), ("b", engines.MEMBER, 1, 30), ("", engines.PADDED, 8, 0), "leave"])
+            tool.told.clear()
+
+    def test_what_fails_is_turned_off_and_never_seen(self):
+        engine, tool = self.engine()
+
+        class Owner:
+            def works(self, value, *, more):
+                if value < 0:
+                    raise ValueError("the engine's own")
+                return value + more
+        engine.wrap(Owner, "works", before=lambda owner, value, more: 1 // value, step=True)
+        self.assertEqual(Owner().works(1, more=2), 3)
+        engine.open_step([])
+        with self.assertRaisesRegex(ValueError, "the engine's own"):
+            Owner().works(-1, more=2)
+        self.assertEqual(tool.told[-1], "leave")  # its step is closed
+        with mock.patch("sys.stderr", io.StringIO()) as said:
+            self.assertEqual([Owner().works(0, more=2), Owner().works(0, more=2)], [2, 2])
+        self.assertEqual(said.getvalue().count("not recorded any more: ZeroDivisionError"), 1)
+        self.assertIn("hooks turned off", tool.told[-1])
+
+    def test_many_requests_keep_no_memory(self):
+        engine, tool = self.engine()
+        for number in range(20000):
+            engine.mark(f"r{number}", engines.OUTPUT, 1)
+        self.assertLessEqual(len(engine._here.marks), 8192)
 
 
 if __name__ == "__main__":

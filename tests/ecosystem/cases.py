@@ -184,6 +184,45 @@ def generation_modules(case):
     case.hold("part of decode that no module holds is less than half", share < 0.5, f"{share:.0%}")
 
 
+def batching_requests(case):
+    alone = case.alone("transformers_batching.py")
+    run = case.recorded("transformers_batching.py", options=("--requests",))
+    own = run.own
+    case.same_output(alone, run, ["tokens"])
+    case.hold("the hook in continuous batching said so, and nothing of a failure",
+              [row["text"].split(":")[1] for row in run.query("select text from note where subject = 'requests'")] ==
+              [" hooks in ContinuousBatchProcessor, RequestState, Scheduler, OffloadingManager, OutputRouter"])
+    steps = run.query("select s.id, s.end_ns - s.turn_ns as step, sum(m.time_ns) as parts, sum(m.tokens) as tokens "
+                      "from step as s left join step_member as m on m.step_id = s.id group by all")
+    case.equal("steps against the model's passes", len(steps), own["passes"])
+    case.hold("parts of requests and of the engine, added up, are the step, in every step, to the nanosecond",
+              all(row["parts"] == row["step"] for row in steps), f"{len(steps)} steps")
+    case.equal("tokens of the members of all steps against those that the model was called with",
+               sum(row["tokens"] for row in steps), own["computed"])
+    requests = {row["name"]: row for row in run.query(
+        "select q.name, q.prompt_tokens, q.output_tokens, q.status, q.cached_tokens, q.preemptions, sum(m.tokens) as tokens, "
+        "count(*) filter (m.sampled) as sampled from request as q join step_member as m on m.request_id = q.id group by all")}
+    case.equal("prompts of the requests against the program's",
+               {name: row["prompt_tokens"] for name, row in requests.items()}, own["prompts"])
+    made = {name: len(tokens) for name, tokens in own["tokens"].items()}
+    for key, what in (("output_tokens", "output tokens"), ("sampled", "steps that give a token")):
+        case.equal(f"{what} of the requests against the program's", {name: row[key] for name, row in requests.items()}, made)
+    case.hold("every request ended: by its length, or by the token that ends it",
+              all(row["status"] == ("length" if own["tokens"][name][-1] != 7 else "finished")
+                  for name, row in requests.items()))
+    whole = {name: row for name, row in requests.items() if not row["preemptions"]}
+    case.equal("tokens computed of requests that were not preempted: the prompt less what others had left, and the output",
+               {name: row["tokens"] for name, row in whole.items()},
+               {name: own["prompts"][name] - row["cached_tokens"] + made[name] - 1 for name, row in whole.items()})
+    case.hold("some were preempted and computed more, and some found a prefix in the cache",
+              0 < len(whole) < len(requests) and any(row["cached_tokens"] for row in requests.values()) and
+              all(row["tokens"] >= own["prompts"][name] - row["cached_tokens"] + made[name] - 1
+                  for name, row in requests.items()),
+              f"{len(requests) - len(whole)} preempted")
+    case.equal("the model and its parameters, as declared by the hook, against the program's",
+               (run.report["model"]["source"], run.report["model"]["parameters"]), ("declared", own["parameters"]))
+
+
 def numpy_products(case):
     alone = case.alone("numpy_chain.py")
     run = case.recorded("numpy_chain.py")
@@ -260,6 +299,7 @@ CASES = [
     ("torch --modules", ["torch"], torch_modules),
     ("transformers generation", ["torch", "transformers"], generation),
     ("transformers --modules", ["torch", "transformers"], generation_modules),
+    ("transformers --requests", ["torch", "transformers"], batching_requests),
     ("jax decode", ["jax"], jax_decode),
     ("load: tokenizers", ["tokenizers"], load_cases.tokenizers),
     ("load: transformers' server", ["torch", "transformers", "accelerate"], load_cases.transformers_server),

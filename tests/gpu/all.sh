@@ -38,6 +38,7 @@ part graphs 100 env ROUNDS=3 "$here/graphs.sh" "$bundle" "$scratch"
 part two_ranks 150 "$here/two_ranks.sh" "$bundle" "$out"
 part verbs 200 "$here/verbs.sh" "$bin/llmprof" "$scratch/verbs"
 part screen 150 "$here/screen.sh" "$bin/llmprof" "$out/screen"
+part requests_transformers 300 "$here/requests_transformers.sh" "$bin/llmprof" "$scratch/requests"
 part trouble 170 "$here/trouble.sh" "$bin/llmprof" "$scratch/trouble"
 part own_cost 170 env OWN_COST_LIMITS=no "$here/own_cost.sh" "$bin/llmprof" "$out/own_cost" 10  # too short for its limits
 part access 60 "$here/access.sh" "$bin/llmprof" "$scratch/access"

@@ -1,7 +1,9 @@
 #include "analyze/requests/members.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "analyze/questions.h"
 
@@ -59,7 +61,7 @@ Result<std::vector<StepMembers>> read_members(const trace::Run& run, const std::
   if (marks.rows() == 0) return std::vector<StepMembers>{};
   std::vector<StepMembers> all(steps.size());
   OpenStep open(steps);
-  std::unordered_map<std::int64_t, Progress> requests;
+  std::map<std::pair<std::int64_t, std::int64_t>, Progress> requests;  // by process: every rank has all of them
   bool any = false;
   for (std::size_t i = 0; i < marks.rows(); ++i) {
     const auto value = [&](std::size_t column) { return marks.values[column][i]; };
@@ -69,7 +71,7 @@ Result<std::vector<StepMembers>> read_members(const trace::Run& run, const std::
     if (value(2) != kMember) continue;
     Member member{.request_id = value(3), .tokens = value(4), .context = std::max(value(5), value(4))};
     const std::int64_t prompt = value(6) == trace::Columns::kNull ? 0 : value(6);
-    requests.try_emplace(member.request_id, prompt).first->second.judge(member);
+    requests.try_emplace({steps[step].process_id, member.request_id}, prompt).first->second.judge(member);
     all[step].members.push_back(member);
     any = true;
   }

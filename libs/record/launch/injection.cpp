@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::string_view kInjectLibrary = "libllmprof_inject.so";
 constexpr std::string_view kBlasLibrary = "libllmprof_blas.so";
-constexpr std::string_view kModulesHook = "python/hook";  // holds a sitecustomize.py
+constexpr std::string_view kPythonHook = "python/hook";  // holds a sitecustomize.py
 
 class Environment {
  public:
@@ -94,15 +94,15 @@ void set_if_given(Environment& environment, std::string_view name, const std::op
   if (value) environment.set(name, std::to_string(*value));
 }
 
-Result<void> check_modules_hook(const std::string& library_folder) {
-  const std::string hook = fmt::format("{}/{}", library_folder, kModulesHook);
+Result<void> check_python_hook(const std::string& library_folder) {
+  const std::string hook = fmt::format("{}/{}", library_folder, kPythonHook);
   if (!base::is_file(hook + "/sitecustomize.py")) {
     return Error{ErrorCode::kNotFound, hook + "/sitecustomize.py is missing",
                  "reinstall llmprof, or set LLMPROF_LIBDIR to its folder"};
   }
   if (library_folder.find(':') == std::string::npos) return {};
   return Error{ErrorCode::kUnsupported, library_folder + ": a folder with a colon cannot stand in PYTHONPATH",
-               "move llmprof to another folder, or leave out --modules"};
+               "move llmprof to another folder, or leave out --modules and --requests"};
 }
 
 }  // namespace
@@ -130,7 +130,7 @@ Result<void> check_libraries(const InjectionOptions& options) {
                  options.library_folder + ": a library folder with blanks or colons cannot be preloaded",
                  "move llmprof to another folder, or use --no-blas"};
   }
-  return options.modules ? check_modules_hook(options.library_folder) : Result<void>{};
+  return options.modules || options.requests ? check_python_hook(options.library_folder) : Result<void>{};
 }
 
 Result<std::uint64_t> parse_stacks(std::string_view text) {
@@ -143,7 +143,7 @@ Result<std::uint64_t> parse_stacks(std::string_view text) {
   return stacks;
 }
 
-std::optional<std::string> why_no_modules(const std::vector<std::string>& command) {
+std::optional<std::string> why_no_python_hook(const std::vector<std::string>& command) {
   if (command.empty()) return std::nullopt;
   const std::string_view program = std::string_view(command.front()).substr(command.front().rfind('/') + 1);
   if (!program.starts_with("python")) return std::nullopt;
@@ -152,7 +152,7 @@ std::optional<std::string> why_no_modules(const std::vector<std::string>& comman
     if (word.size() < 2 || word[0] != '-' || word[1] == '-') return std::nullopt;
     for (const char letter : word.substr(1)) {
       if (letter == 'I' || letter == 'S' || letter == 'E') {
-        return fmt::format("{} -{}: Python then does not load what --modules needs", program, letter);
+        return fmt::format("{} -{}: Python then does not load what --modules and --requests need", program, letter);
       }
       if (letter == 'c' || letter == 'm') return std::nullopt;  // what follows is the program's
       if (letter == 'W' || letter == 'X') {                     // has a value: the rest of the word, or the next one
@@ -188,7 +188,10 @@ Injection child_environment(const std::vector<std::string>& environment, const I
   }
   child.remove("LLMPROF_COUNTERS");  // of an outer recording
   if (options.counters) child.set("LLMPROF_COUNTERS", "1");
-  if (options.modules) prepend_python_path(child, fmt::format("{}/{}", options.library_folder, kModulesHook));
+  if (options.modules) child.set("LLMPROF_MODULES", "1");
+  if (options.requests) child.set("LLMPROF_REQUESTS", "1");  // also for plugins of engines, in all their processes
+  if (options.modules || options.requests)
+    prepend_python_path(child, fmt::format("{}/{}", options.library_folder, kPythonHook));
   injection.environment = child.take();
   return injection;
 }

@@ -39,6 +39,7 @@ struct InjectionOptions {
   bool blas = true;
   bool nvtx = true;
   bool modules = false;   // modules of PyTorch models become ranges
+  bool requests = false;  // engines of Python programs name the members of their steps
   bool counters = false;  // the capture folder holds a counters.plan
   wire::Rests rests{};    // of everything
   CollectorSettings collector;
@@ -57,9 +58,9 @@ Result<void> check_libraries(const InjectionOptions& options);
 
 Injection child_environment(const std::vector<std::string>& environment, const InjectionOptions& options);
 
-// Why the hook for Python's modules will not be loaded by this command, or nothing: Python asked to leave its
+// Why the hooks of Python programs will not be loaded by this command, or nothing: Python asked to leave its
 // environment alone. Only the command itself is looked at, not what it starts.
-std::optional<std::string> why_no_modules(const std::vector<std::string>& command);
+std::optional<std::string> why_no_python_hook(const std::vector<std::string>& command);
 
 // The environment of this process.
 std::vector<std::string> own_environment();

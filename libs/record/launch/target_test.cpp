@@ -112,6 +112,19 @@ TEST(Injection, PutsTheHookOfModulesInFrontOfPythonsPath) {
   EXPECT_THAT(child_environment({}, options).environment, Contains("PYTHONPATH=/opt/lib/python/hook"));
 }
 
+TEST(Injection, TellsTheHookWhatIsAskedFor) {
+  InjectionOptions options{.library_folder = "/opt/lib", .capture_folder = "/runs/x/capture", .max_bytes = 1000};
+  EXPECT_THAT(child_environment({"LLMPROF_REQUESTS=1"}, options).environment,
+              AllOf(Contains("LLMPROF_REQUESTS=1"), Not(Contains(HasSubstr("PYTHONPATH")))));  // the user's, for a plugin
+  options.requests = true;
+  EXPECT_THAT(child_environment({}, options).environment,
+              AllOf(Contains("LLMPROF_REQUESTS=1"), Contains("PYTHONPATH=/opt/lib/python/hook"),
+                    Not(Contains(HasSubstr("LLMPROF_MODULES")))));
+  options.requests = false, options.modules = true;
+  EXPECT_THAT(child_environment({}, options).environment,
+              AllOf(Contains("LLMPROF_MODULES=1"), Not(Contains(HasSubstr("LLMPROF_REQUESTS")))));
+}
+
 TEST(Injection, PassesOnWhatTheCollectorIsAskedFor) {
   InjectionOptions options{.library_folder = "/opt/lib", .capture_folder = "/runs/x/capture", .max_bytes = 1000};
   EXPECT_THAT(child_environment({"LLMPROF_STACKS=3"}, options).environment, Contains("LLMPROF_STACKS=3"));
@@ -130,15 +143,15 @@ TEST(Injection, ReadsWhichStacks) {
 }
 
 TEST(Injection, KnowsWhenPythonWillNotLoadTheHook) {
-  EXPECT_THAT(why_no_modules({"python3", "-I", "x.py"}).value_or(""), HasSubstr("python3 -I"));
-  EXPECT_TRUE(why_no_modules({"/usr/bin/python3.12", "-uS", "x.py"}));
-  EXPECT_TRUE(why_no_modules({"python", "-X", "dev", "-E", "x.py"}));
-  EXPECT_FALSE(why_no_modules({"python", "-X", "IES", "x.py"}));  // a value
-  EXPECT_FALSE(why_no_modules({"python", "-WI", "x.py"}));
-  EXPECT_FALSE(why_no_modules({"python", "-u", "x.py", "-I"}));  // the program's own
-  EXPECT_FALSE(why_no_modules({"python", "-m", "I"}));
-  EXPECT_FALSE(why_no_modules({"python", "-c", "-I"}));
-  EXPECT_FALSE(why_no_modules({"torchrun", "-I"}));
+  EXPECT_THAT(why_no_python_hook({"python3", "-I", "x.py"}).value_or(""), HasSubstr("python3 -I"));
+  EXPECT_TRUE(why_no_python_hook({"/usr/bin/python3.12", "-uS", "x.py"}));
+  EXPECT_TRUE(why_no_python_hook({"python", "-X", "dev", "-E", "x.py"}));
+  EXPECT_FALSE(why_no_python_hook({"python", "-X", "IES", "x.py"}));  // a value
+  EXPECT_FALSE(why_no_python_hook({"python", "-WI", "x.py"}));
+  EXPECT_FALSE(why_no_python_hook({"python", "-u", "x.py", "-I"}));  // the program's own
+  EXPECT_FALSE(why_no_python_hook({"python", "-m", "I"}));
+  EXPECT_FALSE(why_no_python_hook({"python", "-c", "-I"}));
+  EXPECT_FALSE(why_no_python_hook({"torchrun", "-I"}));
 }
 
 TEST(Injection, ChecksItsLibraries) {
