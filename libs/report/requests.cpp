@@ -103,9 +103,9 @@ std::string slow_section(const Requests& requests, const Style& style, const Tab
   const Json& slow = tables.report()["requests"]["slow"];
   std::string out = style.heading(tables.title("requests.slow.parts[]")) + answer_line(requests) +
                     tables.rows("requests.slow.parts[]", slow["parts"]) + tables.notes("requests.slow.parts[]");
-  for (const char* key : {"slowest", "blamed"}) {
-    const std::string path = fmt::format("requests.slow.{}[]", key);
-    if (!slow[key].empty()) out += style.heading(tables.title(path)) + tables.rows(path, slow[key], kFew);
+  for (const char* path : {"requests.slow.slowest[]", "requests.slow.blamed[]"}) {
+    const Json& rows = value_at(tables.report(), path);
+    if (!rows.empty()) out += style.heading(tables.title(path)) + tables.rows(path, rows, kFew);
   }
   return out;
 }

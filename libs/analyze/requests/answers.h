@@ -38,10 +38,10 @@ struct Served {
   std::string rules_why;  // why they are unknown
 };
 
-// `engine`: what the user says of it, over the run's own note.
-Result<Served> read_served(const trace::Run& run, const std::string& engine);
+// `engine`: what the user says of it, over the run's own note; what neither says is the engine's default on the device.
+Result<Served> read_served(const trace::Run& run, const std::string& engine, const serving::EngineDevice& device);
 // "vllm@0.19 max_num_seqs=64 num_gpu_blocks=1000"
-Result<serving::EngineRules> parse_engine(const std::string& text);
+Result<serving::EngineRules> parse_engine(const std::string& text, const serving::EngineDevice& device = {});
 
 // Distributions of what requests used; money where `price_per_hour` of a device is known.
 void add_cost(std::optional<double> price_per_hour, std::int64_t devices, Requests& all);

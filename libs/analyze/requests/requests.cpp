@@ -234,7 +234,10 @@ Result<void> answer(const trace::Run& run, const AnalysisContext& analysis, cons
   add_cost(options.price_per_hour, analysis.job.devices_of_rank(), all);
   add_amounts(all);
   if (run.info().source == "predict") return {};
-  LLMPROF_LET(const Served served, read_served(run, options.engine));
+  serving::EngineDevice device;
+  if (!analysis.devices.empty())
+    device.memory_bytes = static_cast<double>(analysis.devices.front().memory_bytes), device.name = analysis.devices.front().name;
+  LLMPROF_LET(const Served served, read_served(run, options.engine, device));
   add_slow_ttft(served, all);
   if (run.info().window.empty()) add_replay(served, all);
   return {};

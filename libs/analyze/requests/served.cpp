@@ -50,7 +50,7 @@ void add_marks(const trace::Columns& marks, std::vector<ServedStep>& steps) {
 
 }  // namespace
 
-Result<serving::EngineRules> parse_engine(const std::string& text) {
+Result<serving::EngineRules> parse_engine(const std::string& text, const serving::EngineDevice& device) {
   serving::EngineRules rules;
   bool named = false;
   for (const std::string_view part : base::split(text, ' ')) {
@@ -60,14 +60,14 @@ Result<serving::EngineRules> parse_engine(const std::string& text) {
       LLMPROF_TRY(serving::set_rule(rules, word));
       continue;
     }
-    LLMPROF_LET(rules, serving::engine_rules(word, 0.0));
+    LLMPROF_LET(rules, serving::engine_rules(word, device));
     named = true;
   }
   if (!named) return Error{ErrorCode::kUsage, "no engine is named", "for example 'vllm@0.19 max_num_seqs=64'"};
   return rules;
 }
 
-Result<Served> read_served(const trace::Run& run, const std::string& engine) {
+Result<Served> read_served(const trace::Run& run, const std::string& engine, const serving::EngineDevice& device) {
   Served out;
   LLMPROF_LET(const trace::Columns steps, ask_columns(run, "requests_steps"));
   if (steps.rows() == 0) {
@@ -89,7 +89,7 @@ Result<Served> read_served(const trace::Run& run, const std::string& engine) {
     out.rules_why = "the engine did not say its settings (llmprof_note \"engine\"; report --engine 'vllm@0.19 max_num_seqs=64')";
     return out;
   }
-  Result<serving::EngineRules> rules = parse_engine(text);
+  Result<serving::EngineRules> rules = parse_engine(text, device);
   if (!rules && !engine.empty()) return rules.error();  // the user's own words
   if (rules) {
     out.rules = std::move(*rules);

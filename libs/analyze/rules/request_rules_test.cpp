@@ -93,7 +93,7 @@ TEST(Queueing, IsMostOfTheTtftOfTheSlowest) {
   ASSERT_NE(found, nullptr) << outcome(summary.diagnosis, "queueing").why;
   // F: arrived at 9,850, first step at 60,000 - 100, first token at 69,850: five steps of 9,800 lie in its 50,050 of queue.
   EXPECT_DOUBLE_EQ(evidence(*found, "requests.queue_of_ttft"), 50'050.0 / 60'000);
-  EXPECT_EQ(found->title, "P99 TTFT 60 us is 82 % queueing behind prefills of 32 tokens or more (A, B and 1 more)");
+  EXPECT_EQ(found->title, "P99 TTFT 60.0 us is 82 % queueing behind prefills of 32 tokens or more (A, B and 1 more)");
   EXPECT_DOUBLE_EQ(found->gain->ns, 50'050);
   EXPECT_DOUBLE_EQ(found->gain->of_ns, 60'000);
   EXPECT_TRUE(found->gain->latency);
@@ -118,7 +118,7 @@ TEST(Preemption, CostsWhatIsComputedAgain) {
   const Finding* found = find(summary.diagnosis, "preemption");
   ASSERT_NE(found, nullptr) << outcome(summary.diagnosis, "preemption").why;
   EXPECT_DOUBLE_EQ(evidence(*found, "requests.recomputed_tokens"), 34);
-  EXPECT_DOUBLE_EQ(evidence(*found, "requests.preempted"), 3 * kEvery + 100);
+  EXPECT_DOUBLE_EQ(evidence(*found, "requests.preempted"), (3 * kEvery + 100) * 1e-9);
   // Step 6 has its 35 tokens and one of each other: 35 of 40 of the kernel's 9,780, a sixth of the idle 20.
   EXPECT_NEAR(found->gain->ns, (9'780.0 * 35 / 40 + 20.0 / 6) * 34 / 35, 2);
   EXPECT_DOUBLE_EQ(found->gain->of_ns, 98'000);
