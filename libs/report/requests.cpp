@@ -64,7 +64,7 @@ std::string division_lines(const Requests& requests) {
   return out;
 }
 
-std::string money(double amount) { return base::three_digits(amount); }
+std::string money(double amount) { return fmt::format("{:.3g}", amount); }
 
 std::string cost_line(const Requests& requests) {
   if (!requests.cost) return "";

@@ -263,7 +263,7 @@ TEST_F(KnownEngine, IsReproducedByItsSteps) {
   EXPECT_GT(second->ttft_p99_saved, 0);
   EXPECT_TRUE(second->more_devices);
   // Larger steps than any that was measured are said to be.
-  const auto larger = std::ranges::find(replay.changes, "max_num_batched_tokens 512 instead of 256", &ReplayChange::change);
+  const auto larger = std::ranges::find(replay.changes, "max_num_batched_tokens 256 -> 512", &ReplayChange::change);
   ASSERT_NE(larger, replay.changes.end());
   EXPECT_TRUE(larger->beyond_seen);
 }

@@ -216,15 +216,15 @@ struct Change {
 // What an operator can turn, and what more hardware gives.
 std::vector<Change> changes_of(const EngineRules& rules) {
   std::vector<Change> out;
-  const auto set = [&](const char* key, std::int64_t value, const std::string& was, std::int64_t replicas = 1) {
+  const auto set = [&](const char* key, std::int64_t value, const std::string& was) {
     EngineRules changed = rules;
     if (value <= 0 || !serving::set_rule(changed, fmt::format("{}={}", key, value)) || !serving::check_rules(changed)) return;
-    out.push_back({fmt::format("{} {} instead of {}", key, value, was), std::move(changed), replicas});
+    out.push_back({fmt::format("{} {} -> {}", key, was, value), std::move(changed)});
   };
   const std::int64_t budget = rules.max_num_batched_tokens, threshold = rules.long_prefill_token_threshold;
   if (budget > 0) {
     for (const std::int64_t value : {budget / 2, budget * 2}) set("max_num_batched_tokens", value, fmt::format("{}", budget));
-    if (threshold == 0) set("long_prefill_token_threshold", budget / 4, "no limit");
+    if (threshold == 0) set("long_prefill_token_threshold", budget / 4, "none");
   }
   if (threshold > 0) {
     for (const std::int64_t value : {threshold / 2, threshold * 2}) set("long_prefill_token_threshold", value, fmt::format("{}", threshold));
@@ -275,7 +275,7 @@ void add_changes(const EngineRules& rules, const Asked& asked, const Fit& fit, c
   std::ranges::stable_sort(out.changes, std::greater{}, &ReplayChange::ttft_p99_saved);
 }
 
-// "max_num_batched_tokens 2048 instead of 4096 would save 38 % of p99 TTFT (TPOT p50 +4 %)"
+// "max_num_batched_tokens 4096 -> 2048 would save 38 % of p99 TTFT (TPOT p50 +4 %)"
 std::string sentence_of(const Replay& replay) {
   for (const bool more_devices : {false, true}) {
     for (const ReplayChange& change : replay.changes) {

@@ -125,7 +125,7 @@ struct ReplayStatistic {
   double error = 0;  // predicted / measured - 1
 };
 struct ReplayChange {
-  std::string change;  // "max_num_batched_tokens 2048 instead of 4096"
+  std::string change;  // "max_num_batched_tokens 4096 -> 2048"
   bool more_devices = false, beyond_seen = false;  // beyond_seen: with larger steps than any that was measured
   std::int64_t ttft_p50_ns = 0, ttft_p99_ns = 0;
   std::optional<std::int64_t> tpot_p50_ns;

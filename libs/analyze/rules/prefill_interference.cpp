@@ -45,6 +45,9 @@ RuleResult check(const RuleInput& run) {
       seen.interrupted, seen.intervals,
       seen.interrupted == 0 ? "" : fmt::format(", {} at the median", human_ns(seen.interrupted_p50_ns)),
       human_ns(clean));
+  if (seen.clean_p50_ns <= 0)  // what tokens would take without prompts is not known then
+    return not_found(fmt::format("all of {} times between tokens have the prefill of another request in them, so none tells what it costs",
+                                 seen.intervals));
   if (seen.interrupted < kLeastInterrupted || extra < kLeastExtra * all ||
       seen.interrupted_p50_ns < kLeastTimes * clean)
     return not_found(numbers);

@@ -43,6 +43,15 @@ void add_gain(const Requests& requests, double queue, Finding& out) {
   out.gain->latency = true;
 }
 
+// More arrive than are served: how many times more, by the time in which they came and that in which they were done.
+std::optional<double> overload(const Requests& requests) {
+  const std::vector<RequestFigures>& all = requests.all;
+  if (all.size() < 2 || !requests.requests_per_s || *requests.requests_per_s <= 0) return std::nullopt;
+  const std::int64_t ns = all.back().arrival_ns - all.front().arrival_ns;
+  if (ns <= 0) return std::nullopt;
+  return static_cast<double>(std::ssize(all) - 1) / (static_cast<double>(ns) * 1e-9) / *requests.requests_per_s;
+}
+
 void add_advice(const Requests& requests, Finding& out) {
   const auto most = std::ranges::max_element(requests.slow->parts, {}, &TtftPart::ns);
   if (most->part == "queued behind prompts") {
@@ -54,6 +63,10 @@ void add_advice(const Requests& requests, Finding& out) {
   } else if (most->part == "queued for a place") {
     out.advice.emplace_back("Raise max_num_seqs, as far as the KV cache has blocks for them.");
   }
+  constexpr double kTooMany = 1.2;
+  if (const auto times = overload(requests); times && *times >= kTooMany)
+    out.text += fmt::format(" Requests came {:.1f} times as fast as they were served, {}/s: the queue grows as long as they come.", *times,
+                            base::three_digits(*requests.requests_per_s));
   if (requests.replay && requests.replay->reproduces) {
     for (const ReplayChange& change : requests.replay->changes) {
       if (change.more_devices && change.ttft_p99_saved >= kWorthSaying)

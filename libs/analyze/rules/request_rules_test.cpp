@@ -13,6 +13,7 @@ struct Trouble {
   bool preempted = false;  // the first request is out of steps 3 to 5, and computes what it had again in step 6
   bool slow_host = false;  // steps take 5 us of the 10
   std::int64_t cached = 16;
+  bool client = false;  // who tells of the same requests, and of a first one that was only warm-up; its clock is 100 ns off
 };
 
 constexpr std::int64_t kFirst = 10'000, kEvery = 10'000, kSteps = 10, kRequests = 6, kPrompt = 32;
@@ -64,10 +65,24 @@ class Server {
     row.preemptions = trouble_.preempted && k == 0 ? 1 : 0;
     row.status = run_.name("finished");
     run_.add(row);
+    if (trouble_.client) client(row);
     if (row.preemptions == 0) return;
     mark(begin(0) - 100, 0, "scheduled", 0, 0);
     mark(begin(3) - 200, 0, "preempted", 0, 0);
     mark(begin(6) - 100, 0, "scheduled", 0, 0);
+  }
+
+  // Wanted 300 before the server had it, sent 200 before; each token 70 later.
+  void client(trace::RequestRow row) {
+    row.id += 100, row.source = run_.name("client"), row.warm_up = row.id == 101;
+    row.sent_ns = row.arrival_ns - 200, row.arrival_ns -= 300;
+    row.scheduled_ns.reset(), row.cached_tokens.reset(), row.preemptions.reset();
+    row.first_token_ns = *row.first_token_ns + 70, row.last_token_ns = row.end_ns = *row.last_token_ns + 70;
+    run_.add(row);
+    if (!row.warm_up) return;
+    trace::SourceRow merged{.id = 1, .file = run_.name("client.llmprof"), .format = run_.name("run")};
+    merged.clock_error_ns = 100;
+    run_.add(merged);
   }
 
   Trouble trouble_;
@@ -79,6 +94,22 @@ constexpr const char* kRules[] = {"queueing", "kv_pressure", "preemption", "step
 TEST(RequestRules, AServerWithoutTroubleHasNone) {
   const Summary summary = Server({}).summary();
   for (const char* rule : kRules) expect_nothing(summary.diagnosis, rule);
+}
+
+TEST(TwoSidesOfARun, AreJoinedByName) {
+  const Requests requests = Server({.client = true}).summary().requests;
+  EXPECT_EQ(requests.source, "server");
+  EXPECT_EQ(requests.warm_up, 1);  // as its client says
+  ASSERT_TRUE(requests.sides);
+  EXPECT_EQ(requests.sides->both, kRequests - 1);
+  EXPECT_EQ(requests.sides->clock_error_ns, 100);
+  ASSERT_EQ(requests.sides->intervals.size(), 5u);
+  EXPECT_EQ(requests.sides->intervals[0].p50_ns, 100);           // client queue
+  EXPECT_EQ(requests.sides->intervals[1].p50_ns, 200);           // before the engine
+  EXPECT_EQ(requests.sides->intervals[2].p50_ns, 10'000);        // server TTFT
+  EXPECT_EQ(requests.sides->intervals[3].p50_ns, std::nullopt);  // after: 70, less than the clocks can tell
+  EXPECT_EQ(requests.sides->intervals[4].p50_ns, 100 + 200 + 10'000 + 70);
+  EXPECT_EQ(std::ranges::count(requests.latencies, "client", &RequestLatency::source), 4);  // TTFT, TPOT, decode, E2E
 }
 
 TEST(RequestRules, AreAboutRequests) {
