@@ -92,7 +92,7 @@ std::string allocator_section(const Page& page, const Style& style,
 
 std::string requests_section(const Page& page, const Style& style, const TableText& tables);  // "" without requests
 std::string requests_block(const Page& page, const Style& style, const TableText& tables);    // of the one screen
-std::string metrics_section(const Page& page, const Style& style, const TableText& tables);  // "" where there are none
+std::string metrics_section(const Page& page, const Style& style, const TableText& tables);   // "" where there are none
 
 // Processes and memory as they were seen from outside.
 

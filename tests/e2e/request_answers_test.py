@@ -79,6 +79,7 @@ class Answers(Case):
         self.assertEqual(replay["why"] is None, near)
         rules = {rule["rule"]: rule for rule in self.report("served")["diagnosis"]["rules"]}
         self.assertEqual(rules["queueing"]["outcome"], "found", rules["queueing"])
+        self.assertEqual(rules["prefix_cache_misses"]["outcome"], "not applicable")  # it has none
         self.assertLessEqual(len(self.llmprof("report", "served").stdout.splitlines()), 40)
 
 

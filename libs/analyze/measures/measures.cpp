@@ -33,7 +33,8 @@ std::span<const MeasureKind> measure_kinds() {
     for (const MeasureRow& row : counted_measure_rows()) all.push_back(row.kind);
     for (const auto rows : {run_measure_rows(), request_measure_rows()}) {
       for (const MeasureRow& row : rows) {
-        if (!find_row(all, [&](const MeasureKind& kind) { return kind.name == row.kind.name; })) all.push_back(row.kind);
+        if (!find_row(all, [&](const MeasureKind& kind) { return kind.name == row.kind.name; }))
+          all.push_back(row.kind);
       }
     }
     return all;
@@ -58,7 +59,8 @@ std::vector<Measure> measures(const Summary& summary) {
   std::vector<Measure> all;
   for (const MeasureRow& row : run_measure_rows()) all.push_back(measure_of(row, "run", {.summary = summary}));
   if (summary.requests.count > 0) {
-    for (const MeasureRow& row : request_measure_rows()) all.push_back(measure_of(row, "requests", {.summary = summary}));
+    for (const MeasureRow& row : request_measure_rows())
+      all.push_back(measure_of(row, "requests", {.summary = summary}));
   }
   for (const Stage& stage : summary.stages) {
     const MeasureFrom from{

@@ -40,7 +40,8 @@ const std::vector<Amount>& kinds() {
          return static_cast<double>(*r.cached_tokens) / static_cast<double>(r.prompt_tokens);
        }},
       {"preempted", "s", "preempted until it was in a step again", [](R r) { return seconds(r.preempted_ns); }},
-      {"recomputed", "s", "its part of steps, for what it had computed before", [](R r) { return seconds(r.recomputed_ns); }},
+      {"recomputed", "s", "its part of steps, for what it had computed before",
+       [](R r) { return seconds(r.recomputed_ns); }},
   };
   return all;
 }

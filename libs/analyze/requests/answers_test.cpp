@@ -1,4 +1,5 @@
-// What requests used and cost, what their client saw, what TTFT is made of and the run simulated: numbers worked out by hand.
+// What requests used and cost, what their client saw, what TTFT is made of and the run simulated: numbers worked out by
+// hand.
 
 #include "analyze/requests/answers.h"
 
@@ -14,9 +15,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-RequestFigures request(std::int64_t id, std::int64_t arrival, std::int64_t scheduled, std::int64_t first, std::int64_t end,
-                       std::int64_t prompt) {
-  RequestFigures out{.id = id, .name = std::string(1, static_cast<char>('@' + id)), .source = "server", .status = "finished"};
+RequestFigures request(std::int64_t id, std::int64_t arrival, std::int64_t scheduled, std::int64_t first,
+                       std::int64_t end, std::int64_t prompt) {
+  RequestFigures out{
+      .id = id, .name = std::string(1, static_cast<char>('@' + id)), .source = "server", .status = "finished"};
   out.arrival_ns = arrival, out.process_id = 1, out.prompt_tokens = prompt, out.output_tokens = 2;
   out.scheduled_ns = scheduled, out.first_token_ns = first, out.last_token_ns = end, out.end_ns = end;
   out.queue_ns = scheduled - arrival, out.ttft_ns = first - arrival;
@@ -24,9 +26,17 @@ RequestFigures request(std::int64_t id, std::int64_t arrival, std::int64_t sched
   return out;
 }
 
-ServedStep step(std::int64_t id, std::int64_t begin, std::int64_t end, std::int64_t tokens, std::int64_t prompts, std::int64_t members) {
-  return {.id = id, .process_id = 1, .begin_ns = begin, .end_ns = end, .tokens = tokens, .prompt_tokens = prompts, .members = members,
-          .blocks_used = 10, .blocks = 99};
+ServedStep step(std::int64_t id, std::int64_t begin, std::int64_t end, std::int64_t tokens, std::int64_t prompts,
+                std::int64_t members) {
+  return {.id = id,
+          .process_id = 1,
+          .begin_ns = begin,
+          .end_ns = end,
+          .tokens = tokens,
+          .prompt_tokens = prompts,
+          .members = members,
+          .blocks_used = 10,
+          .blocks = 99};
 }
 
 // 64 tokens and two requests at once. A's prompt of 128 fills two steps; B comes in the first of them; C finds both
@@ -34,12 +44,13 @@ ServedStep step(std::int64_t id, std::int64_t begin, std::int64_t end, std::int6
 struct ThreeRequests : ::testing::Test {
   ThreeRequests() {
     served.rules = *parse_engine("vllm@0.11 max_num_batched_tokens=64 max_num_seqs=2 num_gpu_blocks=100");
-    served.steps = {step(1, 100, 200, 64, 64, 1), step(2, 200, 300, 64, 64, 1), step(3, 310, 350, 9, 8, 2), step(4, 360, 395, 1, 0, 1),
-                    step(5, 405, 455, 63, 63, 1)};
+    served.steps = {step(1, 100, 200, 64, 64, 1), step(2, 200, 300, 64, 64, 1), step(3, 310, 350, 9, 8, 2),
+                    step(4, 360, 395, 1, 0, 1), step(5, 405, 455, 63, 63, 1)};
     served.steps[3].blocks_used = 98;
     served.prompts = {{1, 1, 64, 100}, {2, 1, 64, 100}, {3, 2, 8, 30}, {5, 3, 63, 50}};
     all.source = "server";
-    all.all = {request(1, 90, 95, 305, 395, 128), request(2, 150, 305, 355, 360, 8), request(3, 300, 400, 460, 470, 100)};
+    all.all = {request(1, 90, 95, 305, 395, 128), request(2, 150, 305, 355, 360, 8),
+               request(3, 300, 400, 460, 470, 100)};
     all.count = 3;
   }
   std::int64_t part(std::string_view name, bool slow) const {
@@ -76,7 +87,8 @@ TEST_F(ThreeRequests, WaitForWhatStepsDidInstead) {
 TEST_F(ThreeRequests, BlameThePromptsThatTheyWaitedFor) {
   all.all[0].warm_up = true;  // A is only in the way
   add_slow_ttft(served, all);
-  EXPECT_EQ(all.slow->sentence, "p99 TTFT 205 ns is 73 % queueing behind prefills of 128 tokens or more (A)");  // 150 of 205
+  EXPECT_EQ(all.slow->sentence,
+            "p99 TTFT 205 ns is 73 % queueing behind prefills of 128 tokens or more (A)");  // 150 of 205
   ASSERT_EQ(all.slow->blamed.size(), 1u);
   EXPECT_EQ(all.slow->blamed[0].ns, 150);
 }
@@ -118,7 +130,9 @@ TEST(Amounts, AreDistributionsOverRequests) {
   }
   add_cost(2.0, 4, all);
   add_amounts(all);
-  const auto amount = [&](std::string_view metric) { return *std::ranges::find(all.amounts, metric, &RequestAmount::metric); };
+  const auto amount = [&](std::string_view metric) {
+    return *std::ranges::find(all.amounts, metric, &RequestAmount::metric);
+  };
   EXPECT_DOUBLE_EQ(amount("time").p50, 36 * 5 * 1e-9);
   EXPECT_DOUBLE_EQ(amount("time").p90, 36 * 9 * 1e-9);
   EXPECT_DOUBLE_EQ(amount("time").p99, 36 * 10 * 1e-9);
@@ -128,10 +142,10 @@ TEST(Amounts, AreDistributionsOverRequests) {
   ASSERT_TRUE(all.cost);
   EXPECT_DOUBLE_EQ(all.cost->steps, 8e-9);
   EXPECT_DOUBLE_EQ(all.cost->engine, 0.8e-9);
-  EXPECT_DOUBLE_EQ(*all.cost->per_1k_tokens, 4e-7);             // 20 tokens
+  EXPECT_DOUBLE_EQ(*all.cost->per_1k_tokens, 4e-7);  // 20 tokens
   EXPECT_DOUBLE_EQ(*all.cost->with_idle_per_1k_tokens, 8e-7);
-  EXPECT_DOUBLE_EQ(*all.all[9].cost, 8e-10);                    // 360 of 3600 ns
-  EXPECT_DOUBLE_EQ(*all.all[9].cost_per_1k_tokens, 4e-7);       // of 2 tokens
+  EXPECT_DOUBLE_EQ(*all.all[9].cost, 8e-10);               // 360 of 3600 ns
+  EXPECT_DOUBLE_EQ(*all.all[9].cost_per_1k_tokens, 4e-7);  // of 2 tokens
 }
 
 TEST(Amounts, WithoutAPriceHaveNoCost) {
@@ -154,7 +168,9 @@ struct TwoSides : ::testing::Test {
     lost.status = "error", lost.error = "connection refused", lost.first_token_ns.reset();
     client = {a, lost};
   }
-  const SideInterval& interval(std::string_view name) const { return *std::ranges::find(all.sides->intervals, name, &SideInterval::interval); }
+  const SideInterval& interval(std::string_view name) const {
+    return *std::ranges::find(all.sides->intervals, name, &SideInterval::interval);
+  }
   Requests all;
   std::vector<RequestFigures> client;
 };
@@ -206,12 +222,15 @@ struct KnownEngine : ::testing::Test {
       }
       for (const std::int64_t context : batch.contexts) pairs += static_cast<double>(context);
       last_pairs = pairs;
-      return {1e6 + 2e4 * static_cast<double>(batch.tokens()) + 10 * pairs + 5e4 * static_cast<double>(batch.requests()), 1e5};
+      return {
+          1e6 + 2e4 * static_cast<double>(batch.tokens()) + 10 * pairs + 5e4 * static_cast<double>(batch.requests()),
+          1e5};
     }
     double last_pairs = 0;
   };
   void run() {
-    served.rules = *parse_engine("vllm@0.11 max_num_batched_tokens=256 max_num_seqs=8 num_gpu_blocks=400 cudagraph_mode=none");
+    served.rules =
+        *parse_engine("vllm@0.11 max_num_batched_tokens=256 max_num_seqs=8 num_gpu_blocks=400 cudagraph_mode=none");
     serving::Workload workload;
     for (std::int64_t i = 0; i < 80; ++i) {
       workload.requests.push_back({.arrival_ns = 1e7 * static_cast<double>(i),
@@ -231,8 +250,9 @@ struct KnownEngine : ::testing::Test {
     ASSERT_TRUE(simulated);
     for (std::size_t i = 0; i < simulated->requests.size(); ++i) {
       const serving::RequestResult& result = simulated->requests[i];
-      RequestFigures one = request(static_cast<std::int64_t>(i) + 1, std::llround(result.queued_ns), std::llround(result.scheduled_ns),
-                                   std::llround(result.first_token_ns), std::llround(result.last_token_ns), result.prompt_tokens);
+      RequestFigures one =
+          request(static_cast<std::int64_t>(i) + 1, std::llround(result.queued_ns), std::llround(result.scheduled_ns),
+                  std::llround(result.first_token_ns), std::llround(result.last_token_ns), result.prompt_tokens);
       one.output_tokens = result.output_tokens;
       one.tpot_ns = (*one.last_token_ns - *one.first_token_ns) / (one.output_tokens - 1);
       all.all.push_back(one);

@@ -17,16 +17,17 @@ namespace {
 
 using serving::EngineRules;
 
-constexpr double kReproduces = 0.15;       // of the measured value
-constexpr double kWorthSaying = 0.05;      // of p99 TTFT
-constexpr std::int64_t kLeastSteps = 20;   // for the times of steps
+constexpr double kReproduces = 0.15;             // of the measured value
+constexpr double kWorthSaying = 0.05;            // of p99 TTFT
+constexpr std::int64_t kLeastSteps = 20;         // for the times of steps
 constexpr std::int64_t kMostTokens = 3'000'000;  // of output: what is simulated within seconds
 
 constexpr std::size_t kTerms = 4;
 using Terms = std::array<double, kTerms>;  // constant, new tokens with padding, pairs, sequences
 
 Terms terms_of(const ServedStep& step) {
-  return {1, static_cast<double>(step.tokens + step.padding), static_cast<double>(step.pairs), static_cast<double>(step.members)};
+  return {1, static_cast<double>(step.tokens + step.padding), static_cast<double>(step.pairs),
+          static_cast<double>(step.members)};
 }
 double dot(const Terms& a, const Terms& b) {
   double sum = 0;
@@ -63,7 +64,8 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// Least squares of each step's error relative to the root of its time, no term below 0: long and short steps both count.
+// Least squares of each step's error relative to the root of its time, no term below 0: long and short steps both
+// count.
 struct Fit {
   Terms weights{};
   double error = 0;  // median
@@ -86,7 +88,8 @@ std::optional<Fit> fit_steps(const std::vector<ServedStep>& steps) {
     for (std::size_t i = 0; i < kTerms; ++i) {
       if (scale[i] <= 0) continue;
       right[i] += terms[i] / scale[i];
-      for (std::size_t j = 0; j < kTerms; ++j) gram.at(i, j) += scale[j] <= 0 ? 0 : terms[i] / scale[i] * terms[j] / scale[j] / ns;
+      for (std::size_t j = 0; j < kTerms; ++j)
+        gram.at(i, j) += scale[j] <= 0 ? 0 : terms[i] / scale[i] * terms[j] / scale[j] / ns;
     }
     ++fit.steps;
     fit.most_tokens = std::max(fit.most_tokens, step.tokens + step.padding);
@@ -108,7 +111,8 @@ double between_steps(const std::vector<ServedStep>& steps) {
   constexpr double kPause = 20;
   std::vector<double> gaps;
   for (std::size_t i = 1; i < steps.size(); ++i) {
-    if (steps[i].process_id == steps[i - 1].process_id) gaps.push_back(static_cast<double>(steps[i].begin_ns - steps[i - 1].end_ns));
+    if (steps[i].process_id == steps[i - 1].process_id)
+      gaps.push_back(static_cast<double>(steps[i].begin_ns - steps[i - 1].end_ns));
   }
   if (gaps.empty()) return 0;
   const double most = kPause * median(gaps);
@@ -128,7 +132,8 @@ struct Asked {
 };
 
 bool between_its_steps(const Served& served, const RequestFigures& request) {
-  for (auto at = std::ranges::upper_bound(served.steps, request.arrival_ns, {}, &ServedStep::begin_ns); at != served.steps.begin();) {
+  for (auto at = std::ranges::upper_bound(served.steps, request.arrival_ns, {}, &ServedStep::begin_ns);
+       at != served.steps.begin();) {
     --at;
     if (at->process_id == request.process_id) return at->end_ns <= request.arrival_ns;
   }
@@ -186,7 +191,8 @@ std::optional<Outcome> measured_of(const Asked& asked) {
   return outcome_of(std::move(ttft), std::move(tpot));
 }
 
-Result<Outcome> simulated(const EngineRules& rules, const Asked& asked, const Fit& fit, double between_ns, std::int64_t replicas) {
+Result<Outcome> simulated(const EngineRules& rules, const Asked& asked, const Fit& fit, double between_ns,
+                          std::int64_t replicas) {
   FittedCost cost(fit.weights, between_ns);
   serving::SimulateOptions options{.replicas = replicas, .most_steps = 10 * kMostTokens, .most_step_records = 0};
   LLMPROF_LET(const serving::Simulation run, serving::simulate(rules, asked.workload, cost, options));
@@ -195,12 +201,14 @@ Result<Outcome> simulated(const EngineRules& rules, const Asked& asked, const Fi
   for (std::size_t i = 0; i < run.requests.size(); ++i) {
     const serving::RequestResult& result = run.requests[i];
     if (result.rejection != serving::Rejection::kNone) ++rejected;
-    if (result.rejection != serving::Rejection::kNone || asked.figures[i]->warm_up || !asked.figures[i]->ttft_ns) continue;
+    if (result.rejection != serving::Rejection::kNone || asked.figures[i]->warm_up || !asked.figures[i]->ttft_ns)
+      continue;
     ttft.push_back(std::llround(result.first_token_ns - (asked.at_boundaries ? result.queued_ns : result.arrival_ns)));
     if (result.output_tokens > 1)
       tpot.push_back(std::llround((result.last_token_ns - result.first_token_ns) / (result.output_tokens - 1)));
   }
-  if (rejected > 0) return Error{ErrorCode::kUsage, fmt::format("{} of the requests would be rejected by these rules", rejected), ""};
+  if (rejected > 0)
+    return Error{ErrorCode::kUsage, fmt::format("{} of the requests would be rejected by these rules", rejected), ""};
   std::optional<Outcome> out = outcome_of(std::move(ttft), std::move(tpot));
   if (!out) return Error{ErrorCode::kUsage, "no request has a time to first token", ""};
   out->most_tokens = cost.most_tokens;
@@ -218,16 +226,19 @@ std::vector<Change> changes_of(const EngineRules& rules) {
   std::vector<Change> out;
   const auto set = [&](const char* key, std::int64_t value, const std::string& was) {
     EngineRules changed = rules;
-    if (value <= 0 || !serving::set_rule(changed, fmt::format("{}={}", key, value)) || !serving::check_rules(changed)) return;
+    if (value <= 0 || !serving::set_rule(changed, fmt::format("{}={}", key, value)) || !serving::check_rules(changed))
+      return;
     out.push_back({fmt::format("{} {} -> {}", key, was, value), std::move(changed)});
   };
   const std::int64_t budget = rules.max_num_batched_tokens, threshold = rules.long_prefill_token_threshold;
   if (budget > 0) {
-    for (const std::int64_t value : {budget / 2, budget * 2}) set("max_num_batched_tokens", value, fmt::format("{}", budget));
+    for (const std::int64_t value : {budget / 2, budget * 2})
+      set("max_num_batched_tokens", value, fmt::format("{}", budget));
     if (threshold == 0) set("long_prefill_token_threshold", budget / 4, "none");
   }
   if (threshold > 0) {
-    for (const std::int64_t value : {threshold / 2, threshold * 2}) set("long_prefill_token_threshold", value, fmt::format("{}", threshold));
+    for (const std::int64_t value : {threshold / 2, threshold * 2})
+      set("long_prefill_token_threshold", value, fmt::format("{}", threshold));
   }
   set("max_num_seqs", rules.max_num_seqs * 2, fmt::format("{}", rules.max_num_seqs));
   set("num_gpu_blocks", rules.num_gpu_blocks * 2, fmt::format("{}", rules.num_gpu_blocks));
@@ -236,19 +247,22 @@ std::vector<Change> changes_of(const EngineRules& rules) {
 }
 
 ReplayStatistic statistic(const char* metric, std::int64_t measured, std::int64_t predicted) {
-  return {metric, measured, predicted, measured > 0 ? static_cast<double>(predicted) / static_cast<double>(measured) - 1 : 0};
+  return {metric, measured, predicted,
+          measured > 0 ? static_cast<double>(predicted) / static_cast<double>(measured) - 1 : 0};
 }
 
 void back_test(const Outcome& measured, const Outcome& predicted, Replay& out) {
   out.back_test = {statistic("TTFT p50", measured.ttft_p50_ns, predicted.ttft_p50_ns),
                    statistic("TTFT p99", measured.ttft_p99_ns, predicted.ttft_p99_ns)};
-  out.reproduces = std::ranges::all_of(out.back_test, [](const ReplayStatistic& each) { return std::abs(each.error) <= kReproduces; });
+  out.reproduces = std::ranges::all_of(out.back_test,
+                                       [](const ReplayStatistic& each) { return std::abs(each.error) <= kReproduces; });
   if (measured.tpot_p50_ns && predicted.tpot_p50_ns)
     out.back_test.push_back(statistic("TPOT p50", *measured.tpot_p50_ns, *predicted.tpot_p50_ns));
   if (out.reproduces) return;
   out.why = "the simulation does not reproduce this run:";
   for (const ReplayStatistic& each : out.back_test)
-    out.why += fmt::format(" {} {} measured, {} simulated ({:+.0f} %);", each.metric, base::human_ns(static_cast<double>(each.measured_ns)),
+    out.why += fmt::format(" {} {} measured, {} simulated ({:+.0f} %);", each.metric,
+                           base::human_ns(static_cast<double>(each.measured_ns)),
                            base::human_ns(static_cast<double>(each.predicted_ns)), 100 * each.error);
   out.why.back() = '.';
 }
@@ -280,8 +294,9 @@ std::string sentence_of(const Replay& replay) {
   for (const bool more_devices : {false, true}) {
     for (const ReplayChange& change : replay.changes) {
       if (change.more_devices != more_devices || change.ttft_p99_saved < kWorthSaying) continue;
-      return fmt::format("{} would save {:.0f} % of p99 TTFT{}, simulated", change.change, 100 * change.ttft_p99_saved,
-                         change.tpot_p50_change ? fmt::format(" (TPOT p50 {:+.0f} %)", 100 * *change.tpot_p50_change) : "");
+      return fmt::format(
+          "{} would save {:.0f} % of p99 TTFT{}, simulated", change.change, 100 * change.ttft_p99_saved,
+          change.tpot_p50_change ? fmt::format(" (TPOT p50 {:+.0f} %)", 100 * *change.tpot_p50_change) : "");
     }
   }
   return "";
@@ -308,11 +323,13 @@ void add_replay(const Served& served, Requests& all) {
   const Asked asked = asked_of(served, all);
   const std::optional<Outcome> measured = measured_of(asked);
   if (!measured) return give_up("no request has a time to first token");
-  if (asked.output_tokens > kMostTokens) return give_up(fmt::format("{} output tokens are more than are simulated here", asked.output_tokens));
+  if (asked.output_tokens > kMostTokens)
+    return give_up(fmt::format("{} output tokens are more than are simulated here", asked.output_tokens));
   out.workload = workload_words(asked);
   const std::optional<Fit> fit = fit_steps(served.steps);
   if (!fit) return give_up(fmt::format("fewer than {} steps tell what a step takes", kLeastSteps));
-  out.step_ns = fit->weights[0], out.token_ns = fit->weights[1], out.pair_ns = fit->weights[2], out.sequence_ns = fit->weights[3];
+  out.step_ns = fit->weights[0], out.token_ns = fit->weights[1], out.pair_ns = fit->weights[2],
+  out.sequence_ns = fit->weights[3];
   out.between_ns = between_steps(served.steps);
   out.fitted_steps = fit->steps, out.fit_error = fit->error;
   const Result<Outcome> as_it_was = simulated(*served.rules, asked, *fit, out.between_ns, 1);

@@ -94,7 +94,8 @@ void add_up(Requests& all) {
     add(all.preemptions, request.preemptions);
     add(all.stalled_ns, request.stalled_ns);
     first_ns = std::min(first_ns, request.arrival_ns);
-    for (const auto& moment : {request.end_ns, request.last_token_ns}) last_ns = std::max(last_ns, moment.value_or(last_ns));
+    for (const auto& moment : {request.end_ns, request.last_token_ns})
+      last_ns = std::max(last_ns, moment.value_or(last_ns));
   }
   if (all.cached_tokens && all.prompt_tokens > 0)
     all.cached_share = static_cast<double>(*all.cached_tokens) / static_cast<double>(all.prompt_tokens);
@@ -187,7 +188,8 @@ Result<void> add_energy(const trace::Run& run, const AnalysisContext& analysis, 
   }
   close();
   if (covered_ns < kLeastCovered * steps_ns) {
-    all.energy_why = fmt::format("readings cover {:.0f} % of the steps' time", steps_ns > 0 ? 100 * covered_ns / steps_ns : 0);
+    all.energy_why =
+        fmt::format("readings cover {:.0f} % of the steps' time", steps_ns > 0 ? 100 * covered_ns / steps_ns : 0);
     return {};
   }
   double sum = 0;
@@ -230,14 +232,17 @@ Result<std::optional<std::int64_t>> clock_error(const trace::Run& run) {
 }
 
 // What is asked of the requests of an engine.
-Result<void> answer(const trace::Run& run, const AnalysisContext& analysis, const RequestOptions& options, Requests& all) {
+Result<void> answer(const trace::Run& run, const AnalysisContext& analysis, const RequestOptions& options,
+                    Requests& all) {
   add_cost(options.price_per_hour, analysis.job.devices_of_rank(), all);
   add_amounts(all);
   if (run.info().source == "predict") return {};
   serving::EngineDevice device;
   if (!analysis.devices.empty())
-    device.memory_bytes = static_cast<double>(analysis.devices.front().memory_bytes), device.name = analysis.devices.front().name;
+    device.memory_bytes = static_cast<double>(analysis.devices.front().memory_bytes),
+    device.name = analysis.devices.front().name;
   LLMPROF_LET(const Served served, read_served(run, options.engine, device));
+  if (served.rules && !served.rules->enable_prefix_caching) all.cached_tokens.reset(), all.cached_share.reset();
   add_slow_ttft(served, all);
   if (run.info().window.empty()) add_replay(served, all);
   return {};

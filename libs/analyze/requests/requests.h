@@ -16,6 +16,7 @@ struct RequestOptions {
 };
 
 // The derived tables must be there. Empty where the run has no requests.
-Result<Requests> requests_of(const trace::Run& run, const AnalysisContext& analysis, const RequestOptions& options = {});
+Result<Requests> requests_of(const trace::Run& run, const AnalysisContext& analysis,
+                             const RequestOptions& options = {});
 
 }  // namespace llmprof::analyze

@@ -44,7 +44,7 @@ struct RequestFigures {
   std::string stalled_by;  // the request whose prompts held it up longest
   std::optional<double> energy_j;
   std::optional<std::int64_t> preempted_ns, recomputed_tokens, recomputed_ns;  // nullopt: it was never preempted
-  std::optional<double> cost, cost_per_1k_tokens;                             // in the currency of the price
+  std::optional<double> cost, cost_per_1k_tokens;                              // in the currency of the price
   // What its client saw of it; nullopt where no client tells of it, or less than the clocks can tell.
   std::optional<std::int64_t> client_queue_ns, before_ns, after_ns, client_ttft_ns;
   // Computed from these; nullopt where a moment is unknown.
@@ -55,8 +55,8 @@ struct RequestFigures {
 struct RequestCost {
   double price_per_hour = 0;  // of a device
   std::int64_t devices = 0;
-  double steps = 0, engine = 0;  // of all steps; of it, what belongs to no request
-  std::optional<double> per_1k_tokens;          // steps, per 1,000 output tokens
+  double steps = 0, engine = 0;                   // of all steps; of it, what belongs to no request
+  std::optional<double> per_1k_tokens;            // steps, per 1,000 output tokens
   std::optional<double> with_idle_per_1k_tokens;  // of the devices from first arrival to last end, whatever they did
 };
 
@@ -95,7 +95,8 @@ struct TtftBlame {  // whose prompts they waited for
 struct SlowRequest {
   std::string name;
   std::int64_t ttft_ns = 0, queue_ns = 0;
-  std::int64_t prefills_ns = 0, blocks_ns = 0, sequences_ns = 0, budget_ns = 0, step_ns = 0, between_ns = 0, other_ns = 0;
+  std::int64_t prefills_ns = 0, blocks_ns = 0, sequences_ns = 0, budget_ns = 0, step_ns = 0, between_ns = 0,
+               other_ns = 0;
   std::int64_t own_ns = 0, shared_ns = 0, rest_ns = 0;
 };
 struct SlowTtft {
@@ -112,7 +113,8 @@ struct EngineTime {
   std::int64_t in_system_ns = 0;  // somebody waits or runs
   std::int64_t between_ns = 0;    // of it, between steps
   std::int64_t waiting_ns = 0;    // of the steps' time, with somebody waiting
-  std::int64_t waiting_blocks_ns = 0, waiting_sequences_ns = 0, waiting_prefills_ns = 0;  // of it, by what held them back
+  std::int64_t waiting_blocks_ns = 0, waiting_sequences_ns = 0,
+               waiting_prefills_ns = 0;  // of it, by what held them back
   // Requests that found something in the prefix cache, where its blocks were (nearly) all in use and where not.
   std::int64_t full_requests = 0, full_prompt = 0, full_cached = 0;
   std::int64_t free_requests = 0, free_prompt = 0, free_cached = 0;
@@ -125,7 +127,7 @@ struct ReplayStatistic {
   double error = 0;  // predicted / measured - 1
 };
 struct ReplayChange {
-  std::string change;  // "max_num_batched_tokens 4096 -> 2048"
+  std::string change;                              // "max_num_batched_tokens 4096 -> 2048"
   bool more_devices = false, beyond_seen = false;  // beyond_seen: with larger steps than any that was measured
   std::int64_t ttft_p50_ns = 0, ttft_p99_ns = 0;
   std::optional<std::int64_t> tpot_p50_ns;
@@ -168,7 +170,7 @@ struct Requests {
   std::optional<SlowTtft> slow;
   EngineTime engine_time;
   std::optional<Replay> replay;
-  std::vector<RequestFigures> all;                                        // of `source`, by arrival
+  std::vector<RequestFigures> all;  // of `source`, by arrival
 };
 
 }  // namespace llmprof::analyze

@@ -19,11 +19,20 @@ std::vector<ServedStep> steps_of(const trace::Columns& rows) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const auto value = [&](std::size_t column) { return rows.values[column][i]; };
     ServedStep& step = steps[i];
-    step = {.id = value(0), .process_id = value(1), .begin_ns = value(2), .end_ns = value(3), .tokens = value(5),
-            .prompt_tokens = value(6), .members = value(7), .padding = value(8), .pairs = value(9), .warm_up = value(4) != 0};
+    step = {.id = value(0),
+            .process_id = value(1),
+            .begin_ns = value(2),
+            .end_ns = value(3),
+            .tokens = value(5),
+            .prompt_tokens = value(6),
+            .members = value(7),
+            .padding = value(8),
+            .pairs = value(9),
+            .warm_up = value(4) != 0};
     if (step.tokens == trace::Columns::kNull) step.tokens = 0;
     if (step.pairs == trace::Columns::kNull) step.pairs = 0;
-    if (i > 0 && steps[i - 1].process_id == step.process_id) step.begin_ns = std::max(step.begin_ns, steps[i - 1].end_ns);
+    if (i > 0 && steps[i - 1].process_id == step.process_id)
+      step.begin_ns = std::max(step.begin_ns, steps[i - 1].end_ns);
     step.end_ns = std::max(step.end_ns, step.begin_ns);
   }
   return steps;
@@ -34,8 +43,8 @@ void add_marks(const trace::Columns& marks, std::vector<ServedStep>& steps) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < marks.rows(); ++i) {
     const std::int64_t process = marks.values[0][i], ts_ns = marks.values[1][i];
-    while (at < steps.size() && (steps[at].process_id < process ||
-                                 (steps[at].process_id == process && steps[at].end_ns < ts_ns)))
+    while (at < steps.size() &&
+           (steps[at].process_id < process || (steps[at].process_id == process && steps[at].end_ns < ts_ns)))
       ++at;
     if (at == steps.size()) return;
     ServedStep& step = steps[at];
@@ -86,7 +95,8 @@ Result<Served> read_served(const trace::Run& run, const std::string& engine, con
     if (!note.rows.empty()) text = note.rows[0][0].text;
   }
   if (text.empty()) {
-    out.rules_why = "the engine did not say its settings (llmprof_note \"engine\"; report --engine 'vllm@0.19 max_num_seqs=64')";
+    out.rules_why =
+        "the engine did not say its settings (llmprof_note \"engine\"; report --engine 'vllm@0.19 max_num_seqs=64')";
     return out;
   }
   Result<serving::EngineRules> rules = parse_engine(text, device);

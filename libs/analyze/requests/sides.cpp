@@ -77,7 +77,8 @@ void add_sides(const std::vector<RequestFigures>& client, std::optional<std::int
     ++sides.both;
     const Pair pair = pair_of(*found->second, request);
     request.client_queue_ns = pair.queue, request.client_ttft_ns = pair.client;
-    for (const auto& [from, into] : {std::pair(&pair.before, &request.before_ns), std::pair(&pair.after, &request.after_ns)}) {
+    for (const auto& [from, into] :
+         {std::pair(&pair.before, &request.before_ns), std::pair(&pair.after, &request.after_ns)}) {
       if (clock_error_ns && *from && (*clock_error_ns == 0 || claimed(*from, clock_error_ns))) *into = *from;
     }
     if (clock_error_ns && pair.before && *pair.before < -*clock_error_ns) ++sides.impossible;
@@ -99,7 +100,8 @@ void add_sides(const std::vector<RequestFigures>& client, std::optional<std::int
                clock_error_ns, sides);
   add_interval("server TTFT", "from there to the server's first token", std::move(server), 0, sides);
   add_interval("after", "the server's first token until the client had it", std::move(after), clock_error_ns, sides);
-  add_interval("client TTFT", "wanted by the schedule until the client's first token: all of these", std::move(ttft), 0, sides);
+  add_interval("client TTFT", "wanted by the schedule until the client's first token: all of these", std::move(ttft), 0,
+               sides);
   all.sides = std::move(sides);
 }
 

@@ -1,6 +1,6 @@
 // What the longest times to first token are made of. While a request is queued, each step tells what kept it out: the
-// step's tokens were those of other prompts, the KV cache had no blocks, all places were taken, … So a request's queue is
-// a sum over the steps in it, and sums before each step make that two searches, however many steps there are.
+// step's tokens were those of other prompts, the KV cache had no blocks, all places were taken, … So a request's queue
+// is a sum over the steps in it, and sums before each step make that two searches, however many steps there are.
 
 #include <fmt/format.h>
 
@@ -56,7 +56,8 @@ std::int64_t left_queue_ns(const RequestFigures& request) {
   return request.scheduled_ns ? *request.scheduled_ns : request.end_ns.value_or(INT64_MAX);
 }
 std::int64_t left_ns(const RequestFigures& request) {
-  return std::max({request.end_ns.value_or(0), request.last_token_ns.value_or(0), request.scheduled_ns.value_or(request.arrival_ns)});
+  return std::max({request.end_ns.value_or(0), request.last_token_ns.value_or(0),
+                   request.scheduled_ns.value_or(request.arrival_ns)});
 }
 
 // Requests of a process come by arrival: the first who waits is the first who was not scheduled yet.
@@ -68,7 +69,8 @@ void judge_steps(const std::vector<const RequestFigures*>& requests, const std::
   for (std::size_t i = 0; i < lane.steps.size(); ++i) {
     const ServedStep& step = lane.steps[i];
     while (first < requests.size() && left_queue_ns(*requests[first]) <= step.begin_ns) ++first;
-    const bool waits = first < requests.size() && requests[first]->arrival_seen && requests[first]->arrival_ns <= step.begin_ns;
+    const bool waits =
+        first < requests.size() && requests[first]->arrival_seen && requests[first]->arrival_ns <= step.begin_ns;
     if (waits) {
       lane.held[i] = hold_of(step, *requests[first], rules);
       time.waiting_ns += step.time_ns();
@@ -110,8 +112,9 @@ void measure_gaps(const std::vector<const RequestFigures*>& requests, const Lane
 void measure_cache(const RequestFigures& request, const Lane& lane, EngineTime& time) {
   if (!request.cached_tokens || !request.scheduled_ns || request.prompt_tokens <= 0) return;
   const auto next = std::ranges::upper_bound(lane.steps, *request.scheduled_ns, {}, &ServedStep::begin_ns);
-  const bool full = next != lane.steps.begin() && std::prev(next)->blocks > 0 &&
-                    static_cast<double>(std::prev(next)->blocks_used) >= kFull * static_cast<double>(std::prev(next)->blocks);
+  const bool full =
+      next != lane.steps.begin() && std::prev(next)->blocks > 0 &&
+      static_cast<double>(std::prev(next)->blocks_used) >= kFull * static_cast<double>(std::prev(next)->blocks);
   (full ? time.full_requests : time.free_requests) += 1;
   (full ? time.full_prompt : time.free_prompt) += request.prompt_tokens;
   (full ? time.full_cached : time.free_cached) += *request.cached_tokens;
@@ -137,10 +140,13 @@ Engine engine_of(const Served& served, Requests& all) {
 
 // A request's queue by what held it back; the step that was under way when it arrived holds it by what is in it.
 template <class Each>
-std::array<std::int64_t, kHolds> holds_of(const Lane& lane, std::int64_t from, std::int64_t to, const Each& each_partial) {
+std::array<std::int64_t, kHolds> holds_of(const Lane& lane, std::int64_t from, std::int64_t to,
+                                          const Each& each_partial) {
   std::array<std::int64_t, kHolds> out{};
-  auto first = static_cast<std::size_t>(std::ranges::upper_bound(lane.steps, from, {}, &ServedStep::end_ns) - lane.steps.begin());
-  const auto last = static_cast<std::size_t>(std::ranges::lower_bound(lane.steps, to, {}, &ServedStep::begin_ns) - lane.steps.begin());
+  auto first = static_cast<std::size_t>(std::ranges::upper_bound(lane.steps, from, {}, &ServedStep::end_ns) -
+                                        lane.steps.begin());
+  const auto last = static_cast<std::size_t>(std::ranges::lower_bound(lane.steps, to, {}, &ServedStep::begin_ns) -
+                                             lane.steps.begin());
   if (first < last && lane.steps[first].begin_ns < from) {
     const ServedStep& step = lane.steps[first];
     const Hold hold = step.prompt_tokens > 0 ? kPrefills : kStep;
@@ -198,15 +204,22 @@ struct PartName {
   const char* words;  // of the sentence
 };
 constexpr std::array kParts = {
-    PartName{"queued behind prompts", "while steps computed prompts of others", &SlowRequest::prefills_ns, "queueing behind prefills"},
-    PartName{"queued for KV blocks", "while the KV cache had too few blocks", &SlowRequest::blocks_ns, "queueing for blocks of the KV cache"},
-    PartName{"queued for a place", "while max_num_seqs requests ran", &SlowRequest::sequences_ns, "queueing for one of max_num_seqs places"},
+    PartName{"queued behind prompts", "while steps computed prompts of others", &SlowRequest::prefills_ns,
+             "queueing behind prefills"},
+    PartName{"queued for KV blocks", "while the KV cache had too few blocks", &SlowRequest::blocks_ns,
+             "queueing for blocks of the KV cache"},
+    PartName{"queued for a place", "while max_num_seqs requests ran", &SlowRequest::sequences_ns,
+             "queueing for one of max_num_seqs places"},
     PartName{"queued for tokens", "while decodes took all of max_num_batched_tokens", &SlowRequest::budget_ns,
              "queueing behind decodes that take all of max_num_batched_tokens"},
-    PartName{"queued for a step", "until the step under way, of decodes, had ended", &SlowRequest::step_ns, "waiting for the step under way"},
-    PartName{"queued between steps", "no step was under way", &SlowRequest::between_ns, "queueing while no step was under way"},
-    PartName{"queued, unknown", "what held it back is not recorded", &SlowRequest::other_ns, "queueing, for what is not recorded"},
-    PartName{"own prompt", "its part of the steps with its prompt", &SlowRequest::own_ns, "the computation of its own prompt"},
+    PartName{"queued for a step", "until the step under way, of decodes, had ended", &SlowRequest::step_ns,
+             "waiting for the step under way"},
+    PartName{"queued between steps", "no step was under way", &SlowRequest::between_ns,
+             "queueing while no step was under way"},
+    PartName{"queued, unknown", "what held it back is not recorded", &SlowRequest::other_ns,
+             "queueing, for what is not recorded"},
+    PartName{"own prompt", "its part of the steps with its prompt", &SlowRequest::own_ns,
+             "the computation of its own prompt"},
     PartName{"others in its steps", "the rest of these steps: other requests, the engine", &SlowRequest::shared_ns,
              "others in the steps of its prompt"},
     PartName{"rest", "between its steps, and from the last of them to the token", &SlowRequest::rest_ns,
@@ -259,9 +272,10 @@ class Explained {
     const bool slow = *request.ttft_ns >= out_.p99_ns;
     std::array<std::int64_t, kHolds> holds{};
     if (lane != nullptr) {
-      holds = holds_of(*lane, request.arrival_ns, *request.scheduled_ns, [&](const ServedStep& step, Hold hold, std::int64_t ns) {
-        if (slow && hold == kPrefills) blame(step, ns);
-      });
+      holds = holds_of(*lane, request.arrival_ns, *request.scheduled_ns,
+                       [&](const ServedStep& step, Hold hold, std::int64_t ns) {
+                         if (slow && hold == kPrefills) blame(step, ns);
+                       });
       if (slow) blame_steps(*lane, request.arrival_ns, *request.scheduled_ns);
     }
     SlowRequest one = split(request, lane, prompts_, holds);
@@ -279,13 +293,15 @@ class Explained {
   void blame_steps(const Lane& lane, std::int64_t from, std::int64_t to) {
     auto at = std::ranges::lower_bound(lane.steps, from, {}, &ServedStep::begin_ns);
     for (; at != lane.steps.end() && at->begin_ns < to; ++at) {
-      if (lane.held[static_cast<std::size_t>(at - lane.steps.begin())] == kPrefills) blame(*at, std::min(at->end_ns, to) - at->begin_ns);
+      if (lane.held[static_cast<std::size_t>(at - lane.steps.begin())] == kPrefills)
+        blame(*at, std::min(at->end_ns, to) - at->begin_ns);
     }
   }
   // By tokens of the prompts in the step.
   void blame(const ServedStep& step, std::int64_t ns) {
     for (const PromptPart& part : prompts_.of_step(step.id))
-      blamed_[part.request_id] += static_cast<double>(ns) * static_cast<double>(part.tokens) / static_cast<double>(step.prompt_tokens);
+      blamed_[part.request_id] +=
+          static_cast<double>(ns) * static_cast<double>(part.tokens) / static_cast<double>(step.prompt_tokens);
   }
 
   void finish() {
@@ -295,22 +311,25 @@ class Explained {
     for (const RequestFigures& request : all_.all) {
       const auto found = blamed_.find(request.id);
       if (found != blamed_.end())
-        out_.blamed.push_back({request.id, request.name, request.prompt_tokens, static_cast<std::int64_t>(found->second)});
+        out_.blamed.push_back(
+            {request.id, request.name, request.prompt_tokens, static_cast<std::int64_t>(found->second)});
     }
     std::ranges::stable_sort(out_.blamed, std::greater{}, &TtftBlame::ns);
     if (out_.blamed.size() > kMostBlamed) out_.blamed.resize(kMostBlamed);
     std::ranges::stable_sort(out_.slowest, std::greater{}, &SlowRequest::ttft_ns);
     out_.sentence = sentence();
     std::erase_if(out_.parts, [](const TtftPart& part) { return part.ns == 0 && part.all_ns == 0; });
-    if (served_.rules) out_.rules = served_.rules->engine + (served_.rules->version.empty() ? "" : " " + served_.rules->version);
+    if (served_.rules)
+      out_.rules = served_.rules->engine + (served_.rules->version.empty() ? "" : " " + served_.rules->version);
   }
 
   // "p99 TTFT 1.24 s is 81 % queueing behind prefills of 4,096 tokens or more (req-12, req-40)"
   std::string sentence() const {
     const auto most = std::ranges::max_element(out_.parts, {}, &TtftPart::ns);
     const auto place = static_cast<std::size_t>(most - out_.parts.begin());
-    return fmt::format("p99 TTFT {} is {:.0f} % {}{}", base::human_ns(static_cast<double>(out_.p99_ns)), 100 * most->share,
-                       kParts[place].words, kParts[place].ns == &SlowRequest::prefills_ns ? whose() : "");
+    return fmt::format("p99 TTFT {} is {:.0f} % {}{}", base::human_ns(static_cast<double>(out_.p99_ns)),
+                       100 * most->share, kParts[place].words,
+                       kParts[place].ns == &SlowRequest::prefills_ns ? whose() : "");
   }
 
   // The fewest prompts that half of the wait was for.

@@ -23,11 +23,13 @@ void add_requests(const Requests& requests, Finding& out) {
   const auto most = std::ranges::max_element(by, {}, [](const auto& each) { return each.second; });
   if (decode_ns <= 0 || most == by.end()) return;
   const std::string rows =
-      "SELECT q.name, b.name AS stalled_by, sum(m.stalled_ns) AS stalled_ns FROM step_member AS m JOIN request AS q ON q.id = "
+      "SELECT q.name, b.name AS stalled_by, sum(m.stalled_ns) AS stalled_ns FROM step_member AS m JOIN request AS q ON "
+      "q.id = "
       "m.request_id JOIN request AS b ON b.id = m.stalled_by GROUP BY ALL ORDER BY stalled_ns DESC";
-  out.text += fmt::format(" Requests waited {} for prompts in their steps, most for {}.", human_ns(static_cast<double>(*requests.stalled_ns)),
-                          most->first);
-  out.add_fraction("requests.stalled", "what decoding requests waited for prompts of others", static_cast<double>(*requests.stalled_ns) / decode_ns,
+  out.text += fmt::format(" Requests waited {} for prompts in their steps, most for {}.",
+                          human_ns(static_cast<double>(*requests.stalled_ns)), most->first);
+  out.add_fraction("requests.stalled", "what decoding requests waited for prompts of others",
+                   static_cast<double>(*requests.stalled_ns) / decode_ns,
                    human_ns(decode_ns) + " from first to last token, over requests", "measured", rows);
 }
 
@@ -46,8 +48,9 @@ RuleResult check(const RuleInput& run) {
       seen.interrupted == 0 ? "" : fmt::format(", {} at the median", human_ns(seen.interrupted_p50_ns)),
       human_ns(clean));
   if (seen.clean_p50_ns <= 0)  // what tokens would take without prompts is not known then
-    return not_found(fmt::format("all of {} times between tokens have the prefill of another request in them, so none tells what it costs",
-                                 seen.intervals));
+    return not_found(fmt::format(
+        "all of {} times between tokens have the prefill of another request in them, so none tells what it costs",
+        seen.intervals));
   if (seen.interrupted < kLeastInterrupted || extra < kLeastExtra * all ||
       seen.interrupted_p50_ns < kLeastTimes * clean)
     return not_found(numbers);

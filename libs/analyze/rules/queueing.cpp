@@ -10,7 +10,8 @@ constexpr std::int64_t kLeastRequests = 5;
 constexpr double kWorthSaying = 0.05;  // of p99 TTFT
 
 constexpr const char* kRows =
-    "SELECT name, source, prompt_tokens, arrival_ns, scheduled_ns - arrival_ns AS queue_ns, first_token_ns - arrival_ns "
+    "SELECT name, source, prompt_tokens, arrival_ns, scheduled_ns - arrival_ns AS queue_ns, first_token_ns - "
+    "arrival_ns "
     "AS ttft_ns FROM request WHERE first_token_ns IS NOT NULL AND scheduled_ns IS NOT NULL ORDER BY ttft_ns DESC";
 
 std::int64_t queue_of(const SlowTtft& slow) {
@@ -32,10 +33,11 @@ void add_gain(const Requests& requests, double queue, Finding& out) {
   if (const ReplayChange* best = best_setting(requests)) {
     out.set_gain(best->ttft_p99_saved * p99, p99, requests.replay->sentence, false);
     out.lever = best->change;
-    out.advice.push_back(fmt::format("Set {}: {} of p99 TTFT less{}, by a simulation whose p99 TTFT is {:+.0f} % off.", best->change,
-                                     human_percent(best->ttft_p99_saved),
-                                     best->tpot_p50_change ? fmt::format(", TPOT p50 {:+.0f} %", 100 * *best->tpot_p50_change) : "",
-                                     100 * requests.replay->back_test[1].error));
+    out.advice.push_back(
+        fmt::format("Set {}: {} of p99 TTFT less{}, by a simulation whose p99 TTFT is {:+.0f} % off.", best->change,
+                    human_percent(best->ttft_p99_saved),
+                    best->tpot_p50_change ? fmt::format(", TPOT p50 {:+.0f} %", 100 * *best->tpot_p50_change) : "",
+                    100 * requests.replay->back_test[1].error));
   } else {
     out.set_gain(queue * p99, p99, "without any queue");
   }
@@ -56,21 +58,25 @@ void add_advice(const Requests& requests, Finding& out) {
   const auto most = std::ranges::max_element(requests.slow->parts, {}, &TtftPart::ns);
   if (most->part == "queued behind prompts") {
     out.advice.emplace_back(
-        "Let fewer tokens of long prompts into a step (long_prefill_token_threshold), so that short prompts start beside them; "
+        "Let fewer tokens of long prompts into a step (long_prefill_token_threshold), so that short prompts start "
+        "beside them; "
         "serve prompts that begin alike from the prefix cache.");
   } else if (most->part == "queued for KV blocks") {
-    out.advice.emplace_back("Give the KV cache more blocks: more memory for it, an 8-bit cache, fewer weights per device.");
+    out.advice.emplace_back(
+        "Give the KV cache more blocks: more memory for it, an 8-bit cache, fewer weights per device.");
   } else if (most->part == "queued for a place") {
     out.advice.emplace_back("Raise max_num_seqs, as far as the KV cache has blocks for them.");
   }
   constexpr double kTooMany = 1.2;
   if (const auto times = overload(requests); times && *times >= kTooMany)
-    out.text += fmt::format(" Requests came {:.1f} times as fast as they were served, {}/s: the queue grows as long as they come.", *times,
-                            base::three_digits(*requests.requests_per_s));
+    out.text += fmt::format(
+        " Requests came {:.1f} times as fast as they were served, {}/s: the queue grows as long as they come.", *times,
+        base::three_digits(*requests.requests_per_s));
   if (requests.replay && requests.replay->reproduces) {
     for (const ReplayChange& change : requests.replay->changes) {
       if (change.more_devices && change.ttft_p99_saved >= kWorthSaying)
-        out.advice.push_back(fmt::format("With {}: {} of p99 TTFT less.", change.change, human_percent(change.ttft_p99_saved)));
+        out.advice.push_back(
+            fmt::format("With {}: {} of p99 TTFT less.", change.change, human_percent(change.ttft_p99_saved)));
     }
   } else {
     out.advice.emplace_back("Send fewer requests to this server at once: another replica, or a limit in front of it.");
@@ -85,24 +91,29 @@ RuleResult check(const RuleInput& run) {
     return not_applicable(fmt::format("{} requests, of which {} are needed with arrival, first step and first token",
                                       requests.slow ? requests.count : 0, kLeastRequests));
   const SlowTtft& slow = *requests.slow;
-  const double total = static_cast<double>(slow.total_ns), queue = total > 0 ? static_cast<double>(queue_of(slow)) / total : 0;
-  const std::string numbers = fmt::format("{} of the TTFT of the {} at or above its p99, {}, is the queue", human_percent(queue),
-                                          count_of(static_cast<double>(slow.requests), "requests"), human_ns(slow.p99_ns));
+  const double total = static_cast<double>(slow.total_ns),
+               queue = total > 0 ? static_cast<double>(queue_of(slow)) / total : 0;
+  const std::string numbers =
+      fmt::format("{} of the TTFT of the {} at or above its p99, {}, is the queue", human_percent(queue),
+                  count_of(static_cast<double>(slow.requests), "requests"), human_ns(slow.p99_ns));
   if (queue < kLeastShare) return not_found(numbers);
   Finding out;
   out.title = slow.sentence;
   out.text = numbers + ".";
   add_gain(requests, queue, out);
-  out.add_fraction("requests.queue_of_ttft", "between arrival and first step", queue, human_ns(total) + " TTFT of the slow requests",
-                   "measured", kRows);
-  out.add_time("requests.ttft_p99", "99 % of requests have their first token sooner", static_cast<double>(slow.p99_ns), "measured", kRows);
+  out.add_fraction("requests.queue_of_ttft", "between arrival and first step", queue,
+                   human_ns(total) + " TTFT of the slow requests", "measured", kRows);
+  out.add_time("requests.ttft_p99", "99 % of requests have their first token sooner", static_cast<double>(slow.p99_ns),
+               "measured", kRows);
   for (const TtftPart& part : slow.parts) {
     if (part.ns > 0)
-      out.add_fraction("requests.slow", part.part + ": " + part.meaning, part.share, human_ns(total) + " TTFT of the slow requests", "measured");
+      out.add_fraction("requests.slow", part.part + ": " + part.meaning, part.share,
+                       human_ns(total) + " TTFT of the slow requests", "measured");
   }
   if (requests.replay) {
     for (const ReplayStatistic& each : requests.replay->back_test)
-      out.add_time("requests.replay", each.metric + ", simulated as it was", static_cast<double>(each.predicted_ns), "predicted");
+      out.add_time("requests.replay", each.metric + ", simulated as it was", static_cast<double>(each.predicted_ns),
+                   "predicted");
   }
   add_advice(requests, out);
   out.next = "llmprof report RUN requests";

@@ -1,5 +1,5 @@
-// Rules about requests, on a small server written by hand: ten steps of 9.8 us, one every 10 us; six requests with prompts of
-// 32 tokens, of which the k-th is computed in step k; each then decodes until the end.
+// Rules about requests, on a small server written by hand: ten steps of 9.8 us, one every 10 us; six requests with
+// prompts of 32 tokens, of which the k-th is computed in step k; each then decodes until the end.
 
 #include "analyze/rules/testing/rule_run.h"
 
@@ -7,13 +7,14 @@ namespace llmprof::analyze {
 namespace {
 
 struct Trouble {
-  bool queue = false;    // all arrive before the first step
-  bool padding = false;  // steps compute 64 rows
-  bool blocks = false;   // all 8 blocks of the KV cache are in use
+  bool queue = false;      // all arrive before the first step
+  bool padding = false;    // steps compute 64 rows
+  bool blocks = false;     // all 8 blocks of the KV cache are in use
   bool preempted = false;  // the first request is out of steps 3 to 5, and computes what it had again in step 6
   bool slow_host = false;  // steps take 5 us of the 10
   std::int64_t cached = 16;
-  bool client = false;  // who tells of the same requests, and of a first one that was only warm-up; its clock is 100 ns off
+  bool client =
+      false;  // who tells of the same requests, and of a first one that was only warm-up; its clock is 100 ns off
 };
 
 constexpr std::int64_t kFirst = 10'000, kEvery = 10'000, kSteps = 10, kRequests = 6, kPrompt = 32;
@@ -30,8 +31,14 @@ class Server {
   std::int64_t begin(std::int64_t k) const { return kFirst + kEvery * k; }
   std::int64_t end(std::int64_t k) const { return begin(k) + (trouble_.slow_host ? 5'000 : 9'800); }
 
-  void mark(std::int64_t ts_ns, std::int64_t request, std::string_view event, std::int64_t tokens, std::int64_t context) {
-    trace::RequestEventRow row{.ts_ns = ts_ns, .event = run_.name(event), .tokens = tokens, .context = context, .process_id = 1, .thread_id = 1};
+  void mark(std::int64_t ts_ns, std::int64_t request, std::string_view event, std::int64_t tokens,
+            std::int64_t context) {
+    trace::RequestEventRow row{.ts_ns = ts_ns,
+                               .event = run_.name(event),
+                               .tokens = tokens,
+                               .context = context,
+                               .process_id = 1,
+                               .thread_id = 1};
     if (request >= 0) row.request_id = request + 1;
     run_.add(row);
   }
@@ -55,7 +62,8 @@ class Server {
     mark(begin(k) + 3, -1, "blocks", trouble_.blocks ? 8 : 4, 8);
   }
   void request(std::int64_t k) {
-    trace::RequestRow row{.id = k + 1, .name = run_.name(std::string(1, static_cast<char>('A' + k))), .source = run_.name("server")};
+    trace::RequestRow row{
+        .id = k + 1, .name = run_.name(std::string(1, static_cast<char>('A' + k))), .source = run_.name("server")};
     row.process_id = 1;
     row.arrival_ns = begin(trouble_.queue ? 0 : k) - 150;
     row.scheduled_ns = begin(k) - 100;
@@ -89,7 +97,8 @@ class Server {
   RuleRun run_;
 };
 
-constexpr const char* kRules[] = {"queueing", "kv_pressure", "preemption", "step_padding", "host_bound_scheduling", "prefix_cache_misses"};
+constexpr const char* kRules[] = {"queueing",     "kv_pressure",           "preemption",
+                                  "step_padding", "host_bound_scheduling", "prefix_cache_misses"};
 
 TEST(RequestRules, AServerWithoutTroubleHasNone) {
   const Summary summary = Server({}).summary();
@@ -122,7 +131,8 @@ TEST(Queueing, IsMostOfTheTtftOfTheSlowest) {
   const Summary summary = Server({.queue = true}).summary();
   const Finding* found = find(summary.diagnosis, "queueing");
   ASSERT_NE(found, nullptr) << outcome(summary.diagnosis, "queueing").why;
-  // F: arrived at 9,850, first step at 60,000 - 100, first token at 69,850: five steps of 9,800 lie in its 50,050 of queue.
+  // F: arrived at 9,850, first step at 60,000 - 100, first token at 69,850: five steps of 9,800 lie in its 50,050 of
+  // queue.
   EXPECT_DOUBLE_EQ(evidence(*found, "requests.queue_of_ttft"), 50'050.0 / 60'000);
   EXPECT_EQ(found->title, "P99 TTFT 60.0 us is 82 % queueing behind prefills of 32 tokens or more (A, B and 1 more)");
   EXPECT_DOUBLE_EQ(found->gain->ns, 50'050);
@@ -186,7 +196,12 @@ TEST(PrefixCacheMisses, AreSeenWhereFullCachesFindLess) {
   summary.requests.cached_share = 0.35, summary.requests.cached_tokens = 350, summary.requests.prompt_tokens = 1000;
   summary.requests.steps_ns = 10'000;
   summary.requests.use = {{.work = "products", .rule = "by new tokens", .requests_ns = 1300, .prefill_ns = 1300}};
-  summary.requests.engine_time = {.full_requests = 5, .full_prompt = 500, .full_cached = 50, .free_requests = 5, .free_prompt = 500, .free_cached = 300};
+  summary.requests.engine_time = {.full_requests = 5,
+                                  .full_prompt = 500,
+                                  .full_cached = 50,
+                                  .free_requests = 5,
+                                  .free_prompt = 500,
+                                  .free_cached = 300};
   const RuleResult checked = find_rule("prefix_cache_misses")->check({summary, {}});
   ASSERT_EQ(checked.findings.size(), 1u);
   EXPECT_EQ(checked.findings[0].verdict, Verdict::kFound);
