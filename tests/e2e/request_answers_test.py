@@ -45,6 +45,7 @@ class Answers(Case):
             answer = connection.getresponse()
             answer.read()
             statuses.append(answer.status)
+            connection.close()
 
         threads = [threading.Thread(target=one, args=(number,)) for number in range(COUNT)]
         for thread in threads:

@@ -54,33 +54,40 @@ std::optional<double> overload(const Requests& requests) {
   return static_cast<double>(std::ssize(all) - 1) / (static_cast<double>(ns) * 1e-9) / *requests.requests_per_s;
 }
 
+void add_overload(const Requests& requests, Finding& out) {
+  constexpr double kTooMany = 1.2;
+  if (const auto times = overload(requests); times && *times >= kTooMany)
+    out.text += fmt::format(
+        " Requests came {:.1f} times as fast as they were served, {}/s: the queue grows as long as they come.", *times,
+        base::three_digits(*requests.requests_per_s));
+}
+
+// What a simulation that reproduces the run says comes first; without one, what such a queue calls for.
 void add_advice(const Requests& requests, Finding& out) {
+  if (requests.replay && requests.replay->reproduces) {
+    if (best_setting(requests) == nullptr)
+      out.advice.push_back(fmt::format("None of {} other settings of the scheduler that were simulated saves {} of it.",
+                                       std::ranges::count(requests.replay->changes, false, &ReplayChange::more_devices),
+                                       human_percent(kWorthSaying)));
+    for (const ReplayChange& change : requests.replay->changes) {
+      if (change.more_devices && change.ttft_p99_saved >= kWorthSaying)
+        out.advice.push_back(
+            fmt::format("With {}: {} of p99 TTFT less.", change.change, human_percent(change.ttft_p99_saved)));
+    }
+    return;
+  }
   const auto most = std::ranges::max_element(requests.slow->parts, {}, &TtftPart::ns);
   if (most->part == "queued behind prompts") {
     out.advice.emplace_back(
-        "Let fewer tokens of long prompts into a step (long_prefill_token_threshold), so that short prompts start "
-        "beside them; "
-        "serve prompts that begin alike from the prefix cache.");
+        "Try a limit for long prompts (long_prefill_token_threshold), so that short ones start beside them; serve "
+        "prompts that begin alike from the prefix cache.");
   } else if (most->part == "queued for KV blocks") {
     out.advice.emplace_back(
         "Give the KV cache more blocks: more memory for it, an 8-bit cache, fewer weights per device.");
   } else if (most->part == "queued for a place") {
     out.advice.emplace_back("Raise max_num_seqs, as far as the KV cache has blocks for them.");
   }
-  constexpr double kTooMany = 1.2;
-  if (const auto times = overload(requests); times && *times >= kTooMany)
-    out.text += fmt::format(
-        " Requests came {:.1f} times as fast as they were served, {}/s: the queue grows as long as they come.", *times,
-        base::three_digits(*requests.requests_per_s));
-  if (requests.replay && requests.replay->reproduces) {
-    for (const ReplayChange& change : requests.replay->changes) {
-      if (change.more_devices && change.ttft_p99_saved >= kWorthSaying)
-        out.advice.push_back(
-            fmt::format("With {}: {} of p99 TTFT less.", change.change, human_percent(change.ttft_p99_saved)));
-    }
-  } else {
-    out.advice.emplace_back("Send fewer requests to this server at once: another replica, or a limit in front of it.");
-  }
+  out.advice.emplace_back("Send fewer requests to this server at once: another replica, or a limit in front of it.");
 }
 
 }  // namespace
@@ -115,6 +122,7 @@ RuleResult check(const RuleInput& run) {
       out.add_time("requests.replay", each.metric + ", simulated as it was", static_cast<double>(each.predicted_ns),
                    "predicted");
   }
+  add_overload(requests, out);
   add_advice(requests, out);
   out.next = "llmprof report RUN requests";
   return {.findings = {std::move(out)}};
