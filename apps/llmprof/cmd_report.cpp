@@ -41,6 +41,10 @@ constexpr Option kOptions[] = {
      "write a page that needs no network: diagnosis, timeline, flame graph, roofline; FILE.json: only its data"},
     {"--against", "", "", "RUN", "", "with --html: also this run, and what changed since it"},
     {"--host-names", "", "", "", "", "with --html: leave the names of hosts in the page"},
+    {"--price", "", "LLMPROF_PRICE", "X", "",
+     "price of a device for an hour, in any currency: what requests cost; unknown unless given"},
+    {"--engine", "", "", "TEXT", "",
+     "the server's engine and its settings, where the run does not say them: 'vllm@0.19 max_num_seqs=64'"},
     {"--stage", "", "", "NAME", "", "show only this stage"},
     {"--waterfall", "", "", "", "", "from the measured time down to the floor: every stage in full, as bars"},
     {"--by", "", "", "line|function|stack", "",
@@ -70,18 +74,23 @@ Result<std::string> text_of(const Arguments& arguments, const report::Page& page
   return arguments.on("--full") || asked ? report::to_text(page, colour) : report::screen_text(page, colour);
 }
 
-analyze::Options options_of(const Arguments& arguments, std::string by) {
-  return {.model = arguments.get("--model"),
-          .by = std::move(by),
-          .parallel = arguments.get("--parallel"),
-          .ranges = arguments.get("--ranges")};
+Result<analyze::Options> options_of(const Arguments& arguments, std::string by) {
+  analyze::Options options{.model = arguments.get("--model"),
+                           .by = std::move(by),
+                           .parallel = arguments.get("--parallel"),
+                           .ranges = arguments.get("--ranges"),
+                           .engine = arguments.get("--engine")};
+  if (arguments.get("--price").empty()) return options;
+  LLMPROF_LET(options.price_per_hour, number_in<double>(arguments, "--price", "a price per hour of a device", 0, 1e9));
+  return options;
 }
 
 // Of a run that holds only another tool's totals: what the model says of them.
 Result<std::optional<report::MeasuredPage>> measured_page(const Arguments& arguments, const trace::Run& run,
                                                           const report::Page& page) {
   if (page.summary.imported.totals.empty()) return std::optional<report::MeasuredPage>();
-  LLMPROF_LET(const analyze::AnalysisContext analysis, analyze::find_context(run, options_of(arguments, "")));
+  LLMPROF_LET(const analyze::Options options, options_of(arguments, ""));
+  LLMPROF_LET(const analyze::AnalysisContext analysis, analyze::find_context(run, options));
   LLMPROF_LET(std::optional<analyze::MeasuredFindings> findings, analyze::totals_findings(run, analysis, page.summary));
   if (!findings) return std::optional<report::MeasuredPage>();
   return std::optional(report::MeasuredPage{
@@ -164,7 +173,8 @@ Result<report::Page> make_page(const Arguments& arguments, trace::Run& run, cons
   if (!by.empty() && by != "line" && by != "function" && by != "stack") {
     return Error{ErrorCode::kUsage, "--by wants line, function or stack, not '" + by + "'", ""};
   }
-  LLMPROF_LET(analyze::Summary summary, analyze::summarise(run, report_verb::options_of(arguments, by), progress));
+  LLMPROF_LET(const analyze::Options options, report_verb::options_of(arguments, by));
+  LLMPROF_LET(analyze::Summary summary, analyze::summarise(run, options, progress));
   report::Page page{.run = run.folder(),
                     .info = run.info(),
                     .summary = std::move(summary),

@@ -387,7 +387,11 @@ const std::vector<SectionRow>& section_rows() {
          return keep(f.summary.allocators, allocators(f.run));
        }},
       {kMetrics, {}, [](Filling& f) { return keep(f.summary.metrics, server_metrics(f.run)); }},
-      {kRequests, {}, [](Filling& f) { return keep(f.summary.requests, requests_of(f.run, f.analysis)); }},
+      {kRequests,
+       {},
+       [](Filling& f) {
+         return keep(f.summary.requests, requests_of(f.run, f.analysis, {f.options.price_per_hour, f.options.engine}));
+       }},
       {kImported, {}, [](Filling& f) { return fill_imported(f.run, f.analysis, f.summary.imported); }},
       {kCounters, {kStages, kImported}, [](Filling& f) { return fill_counters(f.run, f.analysis, f.summary); }},
       {kDiagnosis,  // rules may read everything

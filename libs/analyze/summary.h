@@ -256,6 +256,8 @@ struct Options {
   std::string by = {};        // GPU time by "line", "function" or "stack"; "" not wanted
   std::string parallel = {};  // how ranks divide the model, "tp=2"; overrides what the run knows
   std::string ranges = {};    // file of rules for names of ranges; "": llmprof.toml of the current folder, if there
+  std::optional<double> price_per_hour = {};  // of a device; costs are unknown without
+  std::string engine = {};  // how requests are scheduled, "vllm@0.19 max_num_seqs=64"; overrides what the run says
   std::vector<Section> sections = {};  // empty: all
 };
 

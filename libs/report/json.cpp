@@ -3,6 +3,9 @@
 
 #include "base/json.h"
 
+#include <algorithm>
+#include <tuple>
+
 #include "report/diagnosis.h"
 #include "report/explain.h"
 #include "report/page.h"
@@ -170,6 +173,18 @@ Json training_json(const std::vector<analyze::StepSeries>& training) {
   return out;
 }
 
+// Of very many requests the terminal draws a few: those that waited longest for their first token.
+Json drawn_requests_json(const Page& page) {
+  analyze::Requests drawn = page.summary.requests;
+  std::erase_if(drawn.all, [](const analyze::RequestFigures& each) { return each.warm_up || !each.ttft_ns; });
+  const auto end = drawn.all.begin() + static_cast<std::ptrdiff_t>(std::min(page.top, drawn.all.size()));
+  std::partial_sort(drawn.all.begin(), end, drawn.all.end(), [](const auto& a, const auto& b) {
+    return std::tuple(-*a.ttft_ns, a.id) < std::tuple(-*b.ttft_ns, b.id);
+  });
+  drawn.all.erase(end, drawn.all.end());
+  return described_fields("requests", drawn);
+}
+
 Json counters_json(const std::vector<analyze::CountedKernel>& kernels) {
   Json all = fields_json(kernels);
   for (std::size_t i = 0; i < kernels.size(); ++i) {
@@ -210,7 +225,7 @@ Json tables_json(const Page& page) {
   out["device_memory"] = device_memory_json(s.device_memory);
   if (!s.allocators.devices.empty()) out["allocators"] = allocators_json(s.allocators);
   if (s.metrics.values > 0) out["metrics"] = metrics_json(s.metrics);
-  if (!s.requests.all.empty()) out["requests"] = described_fields("requests", s.requests);
+  if (!s.requests.all.empty()) out["requests"] = drawn_requests_json(page);
   out["host"] = host_json(page);
   if (s.life.process_id != 0) out["life"] = life_json(s.life);
   out["functions"] = rows_of(page, "functions[]", s.host.functions);
@@ -227,6 +242,7 @@ Json tables_json(const Page& page) {
 void to_json(const Page& page, base::Json& out) {
   const analyze::Summary& s = page.summary;
   Json all = tables_json(page);
+  if (!s.requests.all.empty()) all["requests"] = described_fields("requests", s.requests);
   all["run"] = described("run", run_facts(page.run, page.info));
   all["losses"] = described_fields("losses[]", s.losses);
   all["recording_cost"] = cost_json(page);

@@ -21,7 +21,7 @@ using analyze::Stage;
 using analyze::Verdict;
 using base::Json;
 
-constexpr std::size_t kMostFindings = 3, kStages = 6, kRows = 5;
+constexpr std::size_t kMostFindings = 3, kStages = 6, kStagesBesideRequests = 3, kRows = 5;
 
 std::size_t lines_in(std::string_view text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
@@ -139,7 +139,9 @@ std::string stage_rows(const Page& page, const Style& style, const TableText& ta
     rows.back()["latency"] = latency_of(stage);
   }
   if (rows.empty()) return "";
-  return style.heading("Stages") + tables.rows("stages[]#screen", rows, kStages) + step_rate(page) + stage_notes(page);
+  return style.heading("Stages") +
+         tables.rows("stages[]#screen", rows, page.summary.requests.count > 0 ? kStagesBesideRequests : kStages) +
+         step_rate(page) + stage_notes(page);
 }
 
 // Of a run without stages: its kernels, else its functions (of a Python program those that somebody wrote), else what
@@ -258,9 +260,9 @@ std::string screen_text(const Page& page, bool colour) {
   const TableText tables(report, flags_of(page), page.top);
   const bool staged = !page.summary.stages.empty();
   const bool bad = std::ranges::any_of(page.summary.losses, is_data_loss);
-  const std::string above = what_ran(page, style) + (bad ? lost(page, style) : "") + where_time_went(page, style) +
-                            (staged ? stage_rows(page, style, tables) : first_rows(page, style, tables)) +
-                            request_lines(page);
+  const std::string above = what_ran(page, style) + (bad ? lost(page, style) : "") +
+                            requests_block(page, style, tables) + where_time_went(page, style) +
+                            (staged ? stage_rows(page, style, tables) : first_rows(page, style, tables));
   const auto below = [&](bool brief) {
     return "\n" + (bad ? "" : lost(page, style)) + cost_line(page) + next(page, tables, brief);
   };

@@ -91,8 +91,8 @@ std::string allocator_section(const Page& page, const Style& style,
 // What an inference server exported: requests, KV cache, latencies, tokens.
 
 std::string requests_section(const Page& page, const Style& style, const TableText& tables);  // "" without requests
-std::string request_lines(const Page& page);  // of the one screen; "" without requests
-std::string metrics_section(const Page& page, const Style& style, const TableText& tables);  // "" where there are none
+std::string requests_block(const Page& page, const Style& style, const TableText& tables);    // of the one screen
+std::string metrics_section(const Page& page, const Style& style, const TableText& tables);   // "" where there are none
 
 // Processes and memory as they were seen from outside.
 

@@ -112,10 +112,57 @@ class Requests(Case):
             else:
                 self.assertEqual(row["tokens"], prompt + output - 1, row)
 
+    def test_what_ttft_is_made_of_adds_up(self):
+        slow = self.requests["slow"]
+        self.assertEqual(sum(part["ns"] for part in slow["parts"]), slow["total_ns"])
+        self.assertEqual(sum(part["all_ns"] for part in slow["parts"]), slow["all_ns"])
+        self.assertEqual(slow["all_ns"], sum(each["ttft_ns"] for each in self.requests["all"]))
+        for one in slow["slowest"]:
+            queue = [one[key] for key in ("prefills_ns", "blocks_ns", "sequences_ns", "budget_ns", "step_ns", "between_ns", "other_ns")]
+            self.assertEqual(sum(queue), one["queue_ns"])
+            self.assertEqual(one["queue_ns"] + one["own_ns"] + one["shared_ns"] + one["rest_ns"], one["ttft_ns"])
+        # All came before the first step, four are served at once: the last ones wait for steps of others.
+        self.assertRegex(slow["sentence"], r"^p99 TTFT .* is \d+ % queueing")
+
+    def test_preemption_is_paid_for(self):
+        one = next(each for each in self.requests["all"] if each["preemptions"])
+        computed = self.query("served", f"SELECT sum(tokens)::BIGINT AS tokens FROM step_member WHERE request_id = {one['id']}")[0]["tokens"]
+        # Every token but the last output one is computed once; what is beyond that was computed before.
+        self.assertEqual(one["recomputed_tokens"], computed - (one["prompt_tokens"] + one["output_tokens"] - 1))
+        self.assertGreater(one["recomputed_tokens"], 0)
+        self.assertGreater(one["preempted_ns"], 0)
+        self.assertGreater(one["recomputed_ns"], 0)
+        self.assertLess(one["recomputed_ns"], one["time_ns"])
+
+    def test_a_price_is_asked_for(self):
+        self.assertIsNone(self.requests["cost"])
+        priced = json.loads(self.llmprof("report", "served", "--json", "--price", "3.6").stdout)["requests"]
+        # 3.6 an hour are 1e-3 a second.
+        self.assertAlmostEqual(priced["cost"]["steps"], priced["steps_ns"] * 1e-12, places=9)
+        self.assertAlmostEqual(sum(each["cost"] for each in priced["all"]) + priced["cost"]["engine"], priced["cost"]["steps"], places=9)
+        self.assertIn("price", self.llmprof("report", "served", "--price", "cheap", status=1).stderr)
+
+    def test_an_engine_that_is_named_is_simulated(self):
+        self.assertIn("did not say its settings", self.requests["replay"]["why"])
+        engine = "vllm@0.11 max_num_batched_tokens=64 max_num_seqs=4 num_gpu_blocks=1000"
+        replay = json.loads(self.llmprof("report", "served", "--json", "--engine", engine).stdout)["requests"]["replay"]
+        self.assertEqual([each["metric"] for each in replay["back_test"]], ["TTFT p50", "TTFT p99", "TPOT p50"])
+        self.assertEqual(replay["reproduces"], all(abs(each["error"]) <= 0.15 for each in replay["back_test"][:2]))
+        self.assertEqual(bool(replay["changes"]), replay["reproduces"])
+        self.assertIn("nobody", self.llmprof("report", "served", "--engine", "nobody", status=1).stderr)
+
+    def test_gates_hold_requests(self):
+        self.llmprof("diff", "served", "--gate", "requests.ttft_p99 > 0; requests.count > 10; requests.queue_p99 < 1min")
+        self.llmprof("diff", "served", "--gate", "requests.preemptions < 1", status=4)
+        self.assertIn("requests.tpot_p50", self.llmprof("report", "served", "--explain", "list").stdout)
+
     def test_the_report_says_it(self):
         text = self.llmprof("report", "served").stdout
-        self.assertIn("11 requests, 10 finished, 1 failed; TTFT p50", text)
+        self.assertIn("11 requests as the server's engine marked them: 10 finished, 1 failed", text)
+        self.assertLessEqual(len(text.splitlines()), 40)
+        self.assertRegex(text.replace("\n", " "), r"[pP]99 TTFT \S+ \S+ is \d+ %")
         part = self.llmprof("report", "served", "requests").stdout
+        self.assertIn("What the longest times to first token are made of", part)
         for words in ("Latencies of requests", "Step time by kind of work and who it was for", "for requests +",
                       "Requests with the longest time to first token"):
             self.assertIn(words, part)

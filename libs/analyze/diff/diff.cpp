@@ -109,11 +109,11 @@ void add_measures(const Side& before, const Side& after, const Names& stages, Di
     for (const Digest& run : side->runs) {
       for (const MeasureDigest& measure : run.measures) {
         const std::string scope = measure.name.substr(0, measure.name.find('.'));
-        if ((scope != "run" && !stages.contains(scope)) || !seen.insert(measure.name).second) continue;
+        const bool whole = scope == "run" || scope == "requests";
+        if ((!whole && !stages.contains(scope)) || !seen.insert(measure.name).second) continue;
         const auto find = [&](const Digest& digest) { return find_measure(digest, measure.name); };
         const auto take = [](const MeasureDigest& each) { return each.value; };
-        DiffRow row{
-            .kind = "measure", .name = measure.name, .stage = scope == "run" ? "" : scope, .unit = measure.unit};
+        DiffRow row{.kind = "measure", .name = measure.name, .stage = whole ? "" : scope, .unit = measure.unit};
         fill_values(estimates(all_of(before, find), take), estimates(all_of(after, find), take), row);
         if (!row.before && !row.after) continue;
         row.better = measure.better;  // which way is better, until significance is known

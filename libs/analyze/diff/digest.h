@@ -122,7 +122,7 @@ struct Digest {
 // The sections of a summary that digest_of reads.
 inline const std::vector<Section> kDigestSections = {Section::kParts,    Section::kGpu,    Section::kCost,
                                                      Section::kHost,     Section::kMemory, Section::kTelemetry,
-                                                     Section::kCounters, Section::kSteps};
+                                                     Section::kCounters, Section::kSteps,  Section::kRequests};
 
 std::vector<WorkFact> facts_of(const trace::RunInfo& info, const Summary& summary);
 

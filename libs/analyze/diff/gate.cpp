@@ -32,8 +32,8 @@ std::optional<double> factor_of(std::string_view unit, std::string_view base) {
   return found == std::end(kPrefixes) ? std::nullopt : std::optional(found->factor);
 }
 
-constexpr std::string_view kScopes[] = {"run",  "prefill", "decode",  "mixed",    "draft",     "verify", "encode",
-                                        "load", "warm-up", "forward", "backward", "optimizer", "other"};
+constexpr std::string_view kScopes[] = {"run",    "requests", "prefill", "decode",  "mixed",    "draft",     "verify",
+                                        "encode", "load",     "warm-up", "forward", "backward", "optimizer", "other"};
 
 Error wrong(std::string_view gate, std::string message, std::string hint) {
   return {ErrorCode::kUsage, fmt::format("gate '{}': {}", gate, message), std::move(hint)};
@@ -42,13 +42,14 @@ Error wrong(std::string_view gate, std::string message, std::string hint) {
 Result<void> check_name(const Gate& gate) {
   const std::size_t dot = gate.measure.find('.');
   if (dot == std::string::npos || gate.measure.size() > 80) {
-    return wrong(gate.text, "a measure is <stage>.<name> or run.<name>", "for example decode.tpot_p50, run.wall");
+    return wrong(gate.text, "a measure is <stage>.<name>, requests.<name> or run.<name>",
+                 "for example decode.tpot_p50, run.wall");
   }
   const std::string_view scope = std::string_view(gate.measure).substr(0, dot);
   const std::string_view name = std::string_view(gate.measure).substr(dot + 1);
   if (std::ranges::count(kScopes, scope) == 0) {
     return wrong(gate.text, fmt::format("'{}' is no stage", scope),
-                 base::did_you_mean(scope, kScopes, 3) + "or run, for the whole run");
+                 base::did_you_mean(scope, kScopes, 3) + "or run, for the whole run, or requests");
   }
   std::vector<std::string> names;
   for (const MeasureKind& kind : measure_kinds()) names.emplace_back(kind.name);
@@ -163,9 +164,9 @@ std::vector<GateResult> check_gates(const std::vector<Gate>& gates, const Side& 
     const Known a = known_of(before, gate.measure), b = known_of(after, gate.measure);
     if (!a.values.empty()) result.before = mean_of_runs(a.values).value;
     if (!b.values.empty()) result.after = mean_of_runs(b.values).value;
-    if (const DiffRow* row = find_row(
-            diff, "measure", gate.measure.starts_with("run.") ? "" : gate.measure.substr(0, gate.measure.find('.')),
-            gate.measure)) {
+    const bool whole = gate.measure.starts_with("run.") || gate.measure.starts_with("requests.");
+    if (const DiffRow* row =
+            find_row(diff, "measure", whole ? "" : gate.measure.substr(0, gate.measure.find('.')), gate.measure)) {
       result.significant = row->significant;
     }
     result.change = change_between(a.values, b.values);

@@ -394,7 +394,7 @@ std::string measure_caveat(const WorkDiff& work, std::string_view measure) {
   static constexpr std::string_view kTotals[] = {"time",  "steps", "tokens", "flops",      "flops_shapes",
                                                  "bytes", "floor", "energy", "kernel_time"};
   if (std::ranges::count(kAlways, name) > 0) return "";
-  const bool run = scope == "run";
+  const bool run = scope == "run" || scope == "requests";
   const std::string device = work.same_device ? "" : "other hardware";
   if (run) {
     if (work.same == "different") return "not the same work";

@@ -37,6 +37,7 @@ struct MeasureRow {
 
 std::span<const MeasureRow> stage_measure_rows();
 std::span<const MeasureRow> run_measure_rows();
+std::span<const MeasureRow> request_measure_rows();  // of runs with requests
 std::span<const MeasureRow> counted_measure_rows();  // of stages with hardware counters
 
 template <class T>

@@ -31,8 +31,11 @@ std::span<const MeasureKind> measure_kinds() {
     std::vector<MeasureKind> all;
     for (const MeasureRow& row : stage_measure_rows()) all.push_back(row.kind);
     for (const MeasureRow& row : counted_measure_rows()) all.push_back(row.kind);
-    for (const MeasureRow& row : run_measure_rows()) {
-      if (!find_row(all, [&](const MeasureKind& kind) { return kind.name == row.kind.name; })) all.push_back(row.kind);
+    for (const auto rows : {run_measure_rows(), request_measure_rows()}) {
+      for (const MeasureRow& row : rows) {
+        if (!find_row(all, [&](const MeasureKind& kind) { return kind.name == row.kind.name; }))
+          all.push_back(row.kind);
+      }
     }
     return all;
   }();
@@ -40,19 +43,25 @@ std::span<const MeasureKind> measure_kinds() {
 }
 
 const MeasureKind* find_measure_kind(std::string_view name) {
-  const bool of_run = name.starts_with("run.");
+  const bool of_run = name.starts_with("run."), of_requests = name.starts_with("requests.");
   const auto is = [name = without_scope(name)](const MeasureRow& row) { return row.kind.name == name; };
   const auto first = of_run ? run_measure_rows() : stage_measure_rows();
   const auto second = of_run ? stage_measure_rows() : run_measure_rows();
+  if (const MeasureRow* row = of_requests ? find_row(request_measure_rows(), is) : nullptr) return &row->kind;
   if (const MeasureRow* row = find_row(first, is)) return &row->kind;
   const MeasureRow* row = find_row(second, is);
   if (row == nullptr) row = find_row(counted_measure_rows(), is);
+  if (row == nullptr) row = find_row(request_measure_rows(), is);
   return row == nullptr ? nullptr : &row->kind;
 }
 
 std::vector<Measure> measures(const Summary& summary) {
   std::vector<Measure> all;
   for (const MeasureRow& row : run_measure_rows()) all.push_back(measure_of(row, "run", {.summary = summary}));
+  if (summary.requests.count > 0) {
+    for (const MeasureRow& row : request_measure_rows())
+      all.push_back(measure_of(row, "requests", {.summary = summary}));
+  }
   for (const Stage& stage : summary.stages) {
     const MeasureFrom from{
         .summary = summary,

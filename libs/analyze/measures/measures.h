@@ -19,7 +19,7 @@ inline const char* json_name(Better better) {
 
 // One row of the catalogue.
 struct MeasureKind {
-  std::string_view name;    // "tpot_p50"; its full name is "<scope>.<name>", the scope a stage or "run"
+  std::string_view name;    // "tpot_p50"; its full name is "<scope>.<name>", the scope a stage, "requests" or "run"
   std::string_view unit;    // of the value: "s", "B", "B/s", "FLOP", "FLOP/s", "J", "W", "1" for fractions, "" numbers
   std::string_view source;  // "measured", "counted", "analytic", "inferred"
   Better better = Better::kNeither;

@@ -9,6 +9,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "analyze/requests/answers.h"
 #include "analyze/rows_of.h"
 #include "analyze/sections/sections.h"
 
@@ -53,10 +54,8 @@ const std::vector<Latency>& latencies() {
   return all;
 }
 
-// The q-quantile of n sorted values is the ceil(q n)-th, as in the rest of the report.
 std::int64_t quantile(const std::vector<std::int64_t>& sorted, double q) {
-  const auto rank = static_cast<std::size_t>(std::ceil(q * static_cast<double>(sorted.size())));
-  return sorted[std::max<std::size_t>(rank, 1) - 1];
+  return sorted[static_cast<std::size_t>(quantile_rank(std::ssize(sorted), q) - 1)];
 }
 
 void add_latencies(const std::vector<RequestFigures>& requests, std::vector<RequestLatency>& out) {
@@ -95,7 +94,8 @@ void add_up(Requests& all) {
     add(all.preemptions, request.preemptions);
     add(all.stalled_ns, request.stalled_ns);
     first_ns = std::min(first_ns, request.arrival_ns);
-    for (const auto& moment : {request.end_ns, request.last_token_ns}) last_ns = std::max(last_ns, moment.value_or(last_ns));
+    for (const auto& moment : {request.end_ns, request.last_token_ns})
+      last_ns = std::max(last_ns, moment.value_or(last_ns));
   }
   if (all.cached_tokens && all.prompt_tokens > 0)
     all.cached_share = static_cast<double>(*all.cached_tokens) / static_cast<double>(all.prompt_tokens);
@@ -131,6 +131,7 @@ void add_use(const std::vector<UseRow>& rows, Requests& all) {
   for (const UseRow& row : rows) {
     all.steps = std::max(all.steps, row.steps);  // the engine has a row in every step
     (row.who == 2 ? padding : tokens) += row.tokens;
+    if (row.who != 2) all.computed_tokens = all.computed_tokens.value_or(0) + row.tokens;
   }
   for (const Kind& kind : kKinds) {
     RequestUse use{.work = kind.work, .rule = kind.rule};
@@ -187,7 +188,8 @@ Result<void> add_energy(const trace::Run& run, const AnalysisContext& analysis, 
   }
   close();
   if (covered_ns < kLeastCovered * steps_ns) {
-    all.energy_why = fmt::format("readings cover {:.0f} % of the steps' time", steps_ns > 0 ? 100 * covered_ns / steps_ns : 0);
+    all.energy_why =
+        fmt::format("readings cover {:.0f} % of the steps' time", steps_ns > 0 ? 100 * covered_ns / steps_ns : 0);
     return {};
   }
   double sum = 0;
@@ -209,9 +211,46 @@ std::string first_source(const std::map<std::string, std::vector<RequestFigures>
   return by_source.begin()->first;
 }
 
+// Its client knows which requests only warmed the server up.
+void share_warm_up(const std::vector<RequestFigures>& client, std::vector<RequestFigures>& server) {
+  std::unordered_map<std::string_view, bool> warm_up;
+  for (const RequestFigures& request : client) {
+    if (request.warm_up) warm_up[request.name] = true;
+  }
+  for (RequestFigures& request : server) request.warm_up |= warm_up.contains(request.name);
+}
+
+// 0: one clock; nullopt: runs were merged whose clocks nothing aligns.
+Result<std::optional<std::int64_t>> clock_error(const trace::Run& run) {
+  struct Clocks {
+    std::int64_t unknown = 0;
+    std::optional<std::int64_t> error_ns;
+  };
+  LLMPROF_LET(const Clocks clocks, ask_row<Clocks>(run, "requests_clocks"));
+  if (clocks.unknown > 0) return std::optional<std::int64_t>();
+  return std::optional(clocks.error_ns.value_or(0));
+}
+
+// What is asked of the requests of an engine.
+Result<void> answer(const trace::Run& run, const AnalysisContext& analysis, const RequestOptions& options,
+                    Requests& all) {
+  add_cost(options.price_per_hour, analysis.job.devices_of_rank(), all);
+  add_amounts(all);
+  if (run.info().source == "predict") return {};
+  serving::EngineDevice device;
+  if (!analysis.devices.empty())
+    device.memory_bytes = static_cast<double>(analysis.devices.front().memory_bytes),
+    device.name = analysis.devices.front().name;
+  LLMPROF_LET(const Served served, read_served(run, options.engine, device));
+  if (served.rules && !served.rules->enable_prefix_caching) all.cached_tokens.reset(), all.cached_share.reset();
+  add_slow_ttft(served, all);
+  if (run.info().window.empty()) add_replay(served, all);
+  return {};
+}
+
 }  // namespace
 
-Result<Requests> requests_of(const trace::Run& run, const AnalysisContext& analysis) {
+Result<Requests> requests_of(const trace::Run& run, const AnalysisContext& analysis, const RequestOptions& options) {
   Requests all;
   LLMPROF_LET(std::vector<RequestFigures> rows, ask_rows<RequestFigures>(run, "requests_rows"));
   if (rows.empty()) return all;
@@ -221,12 +260,18 @@ Result<Requests> requests_of(const trace::Run& run, const AnalysisContext& analy
     by_source[row.source].push_back(std::move(row));
   }
   all.source = first_source(by_source);
+  const bool both_sides = all.source == "server" && by_source.contains("client");
+  if (both_sides) share_warm_up(by_source["client"], by_source["server"]);
   add_latencies(by_source[all.source], all.latencies);
   for (const auto& [source, requests] : by_source) {
     if (source != all.source) add_latencies(requests, all.latencies);
   }
   all.all = std::move(by_source[all.source]);
   add_up(all);
+  if (both_sides) {
+    LLMPROF_LET(const std::optional<std::int64_t> error_ns, clock_error(run));
+    add_sides(by_source["client"], error_ns, all);
+  }
   LLMPROF_LET(const std::vector<UseRow> use, ask_rows<UseRow>(run, "requests_use"));
   add_use(use, all);
   struct Blocks {
@@ -235,6 +280,7 @@ Result<Requests> requests_of(const trace::Run& run, const AnalysisContext& analy
   LLMPROF_LET(const Blocks blocks, ask_row<Blocks>(run, "requests_blocks"));
   all.kv_peak_share = blocks.kv_peak_share, all.kv_mean_share = blocks.kv_mean_share;
   if (all.steps > 0) LLMPROF_TRY(add_energy(run, analysis, all));
+  LLMPROF_TRY(answer(run, analysis, options, all));
   return all;
 }
 

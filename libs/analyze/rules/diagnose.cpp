@@ -362,7 +362,7 @@ void rank(std::vector<Finding>& findings) {
                       : severity_of(finding) == Severity::kNote ? 2
                       : finding.confidence < kCertainStage      ? 1
                                                                 : 0;
-    return std::tuple(group, finding.gain ? -finding.gain->ns : 0.0);
+    return std::tuple(group, finding.gain ? -finding.gain->rank_ns.value_or(finding.gain->ns) : 0.0);
   };
   std::ranges::stable_sort(findings, {}, place);
 }
@@ -380,6 +380,18 @@ std::string headline(const Summary& summary, const Facts& facts, const std::vect
          lever_text(*stage, ranked) + missing(summary);
 }
 
+namespace {
+
+void set_share(double whole_ns, Gain& gain) {
+  if (!gain.latency) {
+    gain.run_share = gain.ns / whole_ns;
+  } else if (gain.of_ns > 0) {
+    gain.rank_ns = gain.ns / gain.of_ns * whole_ns;
+  }
+}
+
+}  // namespace
+
 Diagnosis diagnose(const Summary& summary, const Facts& facts, std::span<const Rule* const> all) {
   Diagnosis out;
   out.whole_ns = facts.windowed ? summary.coverage.in_stages_ns : summary.coverage.wall_ns;
@@ -391,8 +403,7 @@ Diagnosis diagnose(const Summary& summary, const Facts& facts, std::span<const R
                          checked.findings.empty() ? checked.why : checked.findings.front().title});
     for (Finding& finding : checked.findings) {
       finding.rule = rule->name;
-      if (finding.gain && out.whole_ns > 0)
-        finding.gain->run_share = finding.gain->ns / static_cast<double>(out.whole_ns);
+      if (finding.gain && out.whole_ns > 0) set_share(static_cast<double>(out.whole_ns), *finding.gain);
       if (const auto stage = std::ranges::find(summary.stages, finding.stage, &Stage::name);
           stage != summary.stages.end())
         finding.confidence = stage->confidence;

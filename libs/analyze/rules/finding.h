@@ -26,9 +26,11 @@ struct Gain {
   double ns = 0;            // of the stage's time in this run that the change would save
   double of_ns = 0;         // the whole that this is of: the stage's time, the wall time where the finding has no stage
   bool upper_bound = true;  // at most so much; false: expected
-  std::string how;  // the arithmetic with its numbers: "4.94 GB at float32, 2.47 GB at bfloat16: 1.03 of 2.06 ms"
-  std::string of;   // that whole in words; "" the stage, or the run's wall time where the finding has none
+  std::string how;       // the arithmetic with its numbers: "4.94 GB at float32, 2.47 GB at bfloat16: 1.03 of 2.06 ms"
+  std::string of;        // that whole in words; "" the stage, or the run's wall time where the finding has none
+  bool latency = false;  // of what requests wait, not of the run's time: its severity and place are by ns of of_ns
   std::optional<double> run_share;  // `ns` of Diagnosis::whole_ns; set by the engine, unknown where that is
+  std::optional<double> rank_ns;    // by which it is ranked, set by the engine: of a latency, the same share of the run
 };
 
 enum class Verdict : std::uint8_t {

@@ -14,6 +14,7 @@
   X(missing_overlap) X(logits_sampling) X(load_time) X(throttled_clocks) X(allocator_churn) \
   X(redundant_traffic) X(low_l2_hits) X(uncoalesced_access) X(bank_conflicts) X(local_memory) \
   X(occupancy_limit) X(stall_reasons) X(moe_imbalance) X(prefill_interference) X(graph_padding) \
+  X(queueing) X(kv_pressure) X(preemption) X(step_padding) X(host_bound_scheduling) X(prefix_cache_misses) \
   X(straggling_rank) X(cpu_oversubscribed) X(spinning_threads) X(lock_contention) X(cpu_limit) X(kernel_time)
 // clang-format on
 
