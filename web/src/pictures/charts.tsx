@@ -173,8 +173,12 @@ export function linePath({ x, y, stepped }: Series, xs: Scale, ys: Scale): strin
   return path;
 }
 
-export function bandPath({ x, y, low }: Series, xs: Scale, ys: Scale): string {
+export function bandPath({ x, y, low, stepped }: Series, xs: Scale, ys: Scale): string {
   if (!low) return "";
+  if (stepped) {
+    const back = low.map((value, index) => `V${ys.toPixel(value).toFixed(1)}H${xs.toPixel(x[index]!).toFixed(1)}`).reverse();
+    return y.length === 0 ? "" : `${linePath({ name: "", x, y, stepped }, xs, ys)}${back.join("")}Z`;
+  }
   const corner = (index: number, value: number) => `${xs.toPixel(x[index]!).toFixed(1)} ${ys.toPixel(value).toFixed(1)}`;
   const up = y.map((value, index) => corner(index, value)), down = low.map((value, index) => corner(index, value)).reverse();
   return up.length === 0 ? "" : `M${up.join("L")}L${down.join("L")}Z`;

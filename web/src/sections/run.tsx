@@ -22,7 +22,7 @@ export function Functions({ view }: { view: View }) {
 // Tables that the report describes and no other section draws: a new one needs nothing here.
 const elsewhere = ["stages", "modules", "operators", "gemms", "attention", "kernels", "framework_operators", "totals", "host.gains",
                    "telemetry.stages", "metrics.gauges", "metrics.counters", "metrics.latencies", "counters", "measures",
-                   "functions", "host.processes", "life.phases"];
+                   "functions", "host.processes", "life.phases", "requests.latencies", "requests.use", "requests.all"];
 
 export const moreTables = (report: Report): string[] => drawable(report)
   .filter((path) => !path.startsWith("hardware_counters.") && !elsewhere.includes(path.replace(/\[.*/, "")));
