@@ -64,8 +64,9 @@ async function open(browser, page, look) {
 
 // The checks of the pictures themselves, of those that this run has.
 async function drawn(tab, say) {
-  const all = [["#requests .p-requests", pictures.checkRequests], ["#timeline .p-timeline", pictures.checkTimeline], ["#flame .p-flame", pictures.checkFlame],
-               ["#roofline .p-roofline", pictures.checkRoofline], [".p-chart", pictures.checkCharts]];
+  const all = [["#timeline .p-timeline", pictures.checkTimeline], ["#flame .p-flame", pictures.checkFlame],
+               ["#roofline .p-roofline", pictures.checkRoofline], [".p-chart", pictures.checkCharts],
+               ["#requests .p-requests", pictures.checkRequests]];
   for (const [selector, check] of all) {
     if (await tab.locator(selector).count() === 0) continue;
     try {

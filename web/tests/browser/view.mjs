@@ -54,7 +54,7 @@ try {
     await step.waitFor({ timeout: 60_000 }).catch(() => wrong.push(`no steps of a request: ${asked.join(" ")}`));
     await step.click();
     await tab.locator("#requests .step-details tbody tr").first().waitFor({ timeout: 60_000 }).catch(() => wrong.push("nobody was in the step"));
-    for (const kind of ["requests?begin", "members?request", "members?step"])
+    for (const kind of ["requests?width", "members?request", "members?step"])
       if (!asked.some(([status, url]) => status === 200 && url.includes(kind))) wrong.push(`the server was not asked for ${kind}: ${asked.join(" ")}`);
   }
   const runs = await tab.locator(".picker option").count();
