@@ -1,12 +1,13 @@
 // Requests that the program served or sent: over time, one by one, and how long they took.
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { type Curve, list, type RequestData, type Report, type Row, type View } from "../data";
-import { DescribedTable, type Own } from "../described";
+import { DescribedTable, drawable, type Own } from "../described";
 import { Name, Section, shown } from "../parts";
 import { LineChart, type Series } from "../pictures/charts";
 import { RequestDetails } from "../pictures/requests/details";
 import type { Lane } from "../pictures/requests/model";
 import { RequestGantt } from "../pictures/requests/view";
+import { column, Table } from "../table";
 import { count, plural, timeText } from "../text";
 
 export const hasRequests = (report: Report): boolean => (report["requests"]?.["count"] ?? 0) + (report["requests"]?.["warm_up"] ?? 0) > 0;
@@ -55,12 +56,15 @@ function Drawn({ view, data, report }: { view: View; data: RequestData; report: 
         : selected !== null && <p role="status">This request is not among those that are drawn here.</p>}
       <RequestCurves data={data} />
       <Distributions data={data} report={report} />
-      <DescribedTable report={report} path="requests.latencies[]" />
-      <DescribedTable report={report} path="requests.use[]" />
+      <Loads view={view} />
+      {tables(report).map((path) => <DescribedTable key={path} report={report} path={path} />)}
       <DescribedTable report={report} path="requests.all[]" rows={rows} own={own} order="-ttft_ns" rows_shown={10} />
     </>
   );
 }
+
+// All that the report describes of requests, as it is ordered there.
+const tables = (report: Report): string[] => drawable(report).filter((path) => path.startsWith("requests."));
 
 const seriesOf = ({ name, ts, low, high }: Curve): Series =>
   ({ name, x: ts, y: high, stepped: true, ...(low.some((value, at) => value !== high[at]) ? { low } : {}) });
@@ -102,4 +106,46 @@ function Distributions({ data, report }: { data: RequestData; report: Report }) 
       </div>
     </>
   );
+}
+
+// Of runs with requests that are shown together, as those of a sweep of loads: throughput against latency.
+function Loads({ view: { source } }: { view: View }) {
+  const [loads, setLoads] = useState<Row[]>([]);
+  useEffect(() => {
+    let wanted = true;
+    const names = source.runs();
+    if (names.length < 2) return;
+    Promise.allSettled(names.map((_, index) => source.run(index)))
+      .then((runs) => wanted && setLoads(loadsOf(runs.flatMap((run) => (run.status === "fulfilled" ? [run.value] : [])))));
+    return () => { wanted = false; };
+  }, [source]);
+  if (loads.length < 2) return null;
+  const series = (["TTFT", "TPOT"] as const).map((metric) => [metric, ["p50", "p99"].map((which): Series => {
+    const known = loads.filter((load) => typeof load[`${metric} ${which}`] === "number");
+    return { name: which, x: known.map((load) => load["requests_per_s"]), y: known.map((load) => load[`${metric} ${which}`]) };
+  })] as const);
+  return (
+    <>
+      <h3>Throughput against latency</h3>
+      <div class="distributions">
+        {series.map(([metric, lines]) => <LineChart key={metric} title={`${metric} by finished requests per second`} series={lines} unit="ns"
+                                                   across="requests/s" height={150} />)}
+      </div>
+      <Table description={{ name: "loads", title: "Throughput against latency", columns: [
+        column("name", "run", "name"), column("word", "seen by", "source"), column("count", "requests", "count"), column("count", "failed", "failed"),
+        column("number", "requests/s", "requests_per_s", "finished"), column("number", "output tokens/s", "output_tokens_per_s"),
+        ...["TTFT p50", "TTFT p99", "TPOT p50", "TPOT p99", "E2E p50", "E2E p99"].map((key) => column("ns", key, key))] }} rows={loads} />
+    </>
+  );
+}
+
+export function loadsOf(runs: { name: string; report: Report }[]): Row[] {
+  const rows = runs.filter(({ report }) => report["requests"]?.["requests_per_s"]).map(({ name, report }): Row => {
+    const requests: Row = report["requests"];
+    const latencies = list(requests["latencies"]).filter((each) => each["source"] === requests["source"])
+      .flatMap((each) => [[`${each["metric"]} p50`, each["p50_ns"]], [`${each["metric"]} p99`, each["p99_ns"]]]);
+    return { name, source: requests["source"], count: requests["count"], failed: requests["failed"], requests_per_s: requests["requests_per_s"],
+             output_tokens_per_s: requests["output_tokens_per_s"], ...Object.fromEntries(latencies) };
+  });
+  return rows.sort((a, b) => a["requests_per_s"] - b["requests_per_s"]);
 }

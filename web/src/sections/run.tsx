@@ -22,10 +22,10 @@ export function Functions({ view }: { view: View }) {
 // Tables that the report describes and no other section draws: a new one needs nothing here.
 const elsewhere = ["stages", "modules", "operators", "gemms", "attention", "kernels", "framework_operators", "totals", "host.gains",
                    "telemetry.stages", "metrics.gauges", "metrics.counters", "metrics.latencies", "counters", "measures",
-                   "functions", "host.processes", "life.phases", "requests.latencies", "requests.use", "requests.all"];
+                   "functions", "host.processes", "life.phases"];
 
 export const moreTables = (report: Report): string[] => drawable(report)
-  .filter((path) => !path.startsWith("hardware_counters.") && !elsewhere.includes(path.replace(/\[.*/, "")));
+  .filter((path) => !/^(hardware_counters|requests)\./.test(path) && !elsewhere.includes(path.replace(/\[.*/, "")));
 
 export function MoreTables({ view: { data: { report } } }: { view: View }) {
   return (

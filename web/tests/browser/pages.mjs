@@ -22,7 +22,7 @@ export function makePages(build, root, out) {
   const pages = [
     { name: "demo", file: page("demo", "demo.llmprof"), filled: [...common, "waterfall", "roofline", "modules", "gemms", "memory"] },
     { name: "h200", file: page("h200", "h200.llmprof"), filled: [...common, "waterfall", "roofline", "gemms", "kernels"] },
-    { name: "serving", file: page("serving", "serving.llmprof"), filled: [...common.filter((id) => id !== "flame"), "requests", "gemms"] },
+    { name: "serving", file: page("serving", "serving.llmprof"), filled: [...common, "requests", "gemms"] },
     { name: "kineto", file: page("kineto", "kineto.llmprof"), filled: [...common, "gemms", "kernels"] },
   ];
   const hostile = join(build, "tests/make_hostile_run");

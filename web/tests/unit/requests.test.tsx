@@ -5,7 +5,7 @@ import { sections } from "../../src/app";
 import type { PageData, RequestData, Report, RunData } from "../../src/data";
 import { RequestDetails } from "../../src/pictures/requests/details";
 import { lanesOf } from "../../src/pictures/requests/model";
-import { hasRequests, lead, RequestCurves } from "../../src/sections/requests";
+import { hasRequests, lead, loadsOf, RequestCurves } from "../../src/sections/requests";
 import { embeddedMembers, sourceOf } from "../../src/sources";
 
 vi.stubGlobal("matchMedia", () => ({ matches: false }));
@@ -39,6 +39,12 @@ describe("the section of requests", () => {
     expect(lead({ count: 1, finished: 1, source: "predicted", requests_per_s: 2.5, output_tokens_per_s: 100, duration_ns: 2e9 }))
       .toBe("1 request, predicted, not measured: 1 finished; 2.5 requests/s, 100 output tokens/s in 2 s.");
     expect(lead({ count: 1, finished: 0, unfinished: 1, source: "other" })).toContain("seen by other: 0 finished, 1 without an end");
+  });
+  it("puts runs with requests beside each other by throughput", () => {
+    const run = (name: string, rate: number | null) => ({ name, report: { requests: { source: "client", count: 9, failed: 1, requests_per_s: rate,
+      latencies: [{ source: "server", metric: "TTFT", p50_ns: 1, p99_ns: 2 }, { source: "client", metric: "TTFT", p50_ns: 3, p99_ns: 4 }] } } });
+    const rows = loadsOf([run("fast", 8), run("none", null), run("slow", 2), { name: "other", report: {} }]);
+    expect(rows.map((row) => [row["name"], row["requests_per_s"], row["TTFT p50"], row["TTFT p99"]])).toEqual([["slow", 2, 3, 4], ["fast", 8, 3, 4]]);
   });
   it("draws its curves", () => expect(render(<RequestCurves data={data} />)).toContain("Requests that run and wait"));
 });

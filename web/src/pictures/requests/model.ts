@@ -16,7 +16,7 @@ export const looks: Record<string, StateLook> = {
   stalled: { text: "decode, stalled", meaning: "steps made longer by the prompts of others", variable: "--p-cat-4", hatched: true },
   preempted: { text: "preempted", meaning: "without its KV cache, until its next step", variable: "--p-cat-5", hatched: true },
   delivered: { text: "tokens arrive", meaning: "as its client saw it", variable: "--p-cat-2" },
-  between: { text: "between steps", meaning: "in none of the engine's steps", variable: "--p-muted" },
+  between: { text: "between steps", meaning: "in none of the engine's steps, or on the way to its client", variable: "--p-muted" },
 };
 export const lookOf = (state: string): StateLook => looks[state] ?? { text: state, meaning: "", variable: "--p-muted" };
 
