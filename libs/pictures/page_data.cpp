@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/json.h"
+#include "pictures/requests.h"
 #include "report/table.h"
 
 namespace llmprof::pictures {
@@ -40,12 +41,13 @@ std::vector<Chosen> choose(std::vector<const StepWindow*> steps) {
 struct Level {
   std::size_t timeline_slices, detail_slices;  // of the whole run; of each step
   std::size_t details, flame_nodes, rows;      // rows: of the longest tables of the report
+  RequestLimits requests;
 };
-constexpr std::array<Level, 5> kLevels = {{{20000, 4000, 24, 6000, 5000},
-                                           {12000, 2500, 8, 3000, 3000},
-                                           {6000, 1500, 6, 1500, 1200},
-                                           {2000, 600, 4, 600, 400},
-                                           {600, 150, 2, 150, 100}}};
+constexpr std::array<Level, 5> kLevels = {{{20000, 4000, 24, 6000, 5000, {2000, 30000, 12000}},
+                                           {12000, 2500, 8, 3000, 3000, {1500, 15000, 6000}},
+                                           {6000, 1500, 6, 1500, 1200, {1000, 8000, 3000}},
+                                           {2000, 600, 4, 600, 400, {500, 4000, 1000}},
+                                           {600, 150, 2, 150, 100, {200, 1000, 0}}}};
 constexpr int kWidth = 12000;  // pixels, unless that makes too many slices: work is often in a small part of a run
 
 struct Pictures {
@@ -167,9 +169,14 @@ Result<Json> run_data(const trace::Run& run, const report::Page& page, Json repo
   LLMPROF_LET(pictures.details, step_details(reader, stages));
   LLMPROF_LET(pictures.flame, flame_trees(run));
   LLMPROF_LET(pictures.roofline, roofline(run, page.summary));
+  LLMPROF_LET(const RequestPicture requests, RequestPicture::open(run, page.summary.requests));
+  if (!requests.empty()) report["requests"]["all"] = Json::array();  // as columns of the picture
   Json data;
   for (std::size_t i = 0; i < kLevels.size(); ++i) {
     data = at_level(pictures, page, report, kLevels[i]);
+    if (!requests.empty()) {
+      LLMPROF_LET(data["requests"], requests.overview(run, kLevels[i].requests));
+    }
     if (i > 0) {
       data["thinned"] = fmt::format(
           "the run has more than fits a page: its timeline has {} slices at most, {} steps are shown in full, the "

@@ -79,25 +79,45 @@ Response session(const Routes& routes, const Request& request) {
   return {.body = "{}", .cookie = routes.site.set_cookie()};
 }
 
-Response timeline(const Routes& routes, std::size_t run, std::string_view query) {
-  pictures::TimelineRequest wanted;
-  if (const auto width = parameter(query, "width")) {
-    const auto pixels = number_of<int>(*width);
-    if (!pixels || *pixels < kLeastWidth || *pixels > kMostWidth) return refusal(400, "width: 16 to 8192 pixels");
-    wanted.width = *pixels;
+// "width", "begin" and "end" of a window; what is wrong with them, in words.
+std::string read_window(std::string_view query, std::optional<pictures::Window>& window, int& width) {
+  if (const auto text = parameter(query, "width")) {
+    const auto pixels = number_of<int>(*text);
+    if (!pixels || *pixels < kLeastWidth || *pixels > kMostWidth) return "width: 16 to 8192 pixels";
+    width = *pixels;
   }
   const auto begin = parameter(query, "begin"), end = parameter(query, "end");
   if (begin || end) {
     const auto from = number_of<std::int64_t>(begin.value_or("")), to = number_of<std::int64_t>(end.value_or(""));
     constexpr std::int64_t kMost = INT64_MAX / 4;  // differences must not overflow
     if (!from || !to || *from >= *to || *from < -kMost || *to > kMost)
-      return refusal(400, "begin and end: nanoseconds, begin before end");
-    wanted.window = pictures::Window{*from, *to};
+      return "begin and end: nanoseconds, begin before end";
+    window = pictures::Window{*from, *to};
   }
+  return "";
+}
+
+Response timeline(const Routes& routes, std::size_t run, std::string_view query) {
+  pictures::TimelineRequest wanted;
+  if (const std::string wrong = read_window(query, wanted.window, wanted.width); !wrong.empty()) return refusal(400, wrong);
   const auto stage = decoded(parameter(query, "stage").value_or(""));
   if (!stage) return refusal(400, "stage: malformed");
   wanted.stage = *stage;
   return routes.content.timeline(run, wanted);
+}
+
+Response requests(const Routes& routes, std::size_t run, std::string_view query) {
+  std::optional<pictures::Window> window;
+  int width = pictures::TimelineRequest{}.width;
+  if (const std::string wrong = read_window(query, window, width); !wrong.empty()) return refusal(400, wrong);
+  return routes.content.requests(run, window, width);
+}
+
+std::optional<Response> members(const Routes& routes, std::size_t run, std::string_view query, std::uint64_t ticket) {
+  const auto step = number_of<std::int64_t>(parameter(query, "step").value_or(""));
+  const auto request = number_of<std::int64_t>(parameter(query, "request").value_or(""));
+  if (step.has_value() == request.has_value()) return refusal(400, "step or request: a number");
+  return routes.content.members(run, step.has_value(), step ? *step : *request, ticket);
 }
 
 std::optional<Response> rows(const Routes& routes, std::size_t run, std::string_view query, std::uint64_t ticket) {
@@ -128,6 +148,8 @@ std::optional<Response> of_run(const Routes& routes, std::string_view rest, cons
   if (post) return refusal(405, "GET only");
   if (what.empty()) return routes.content.run(*run);
   if (what == "/timeline") return timeline(routes, *run, parameters);
+  if (what == "/requests") return requests(routes, *run, parameters);
+  if (what == "/members") return members(routes, *run, parameters, ticket);
   if (what == "/rows") return rows(routes, *run, parameters, ticket);
   return not_found();
 }

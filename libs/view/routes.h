@@ -23,10 +23,14 @@ class Content {
   virtual Response list() const = 0;
   virtual Response run(std::size_t at) const = 0;
   virtual Response timeline(std::size_t at, const pictures::TimelineRequest& request) const = 0;
+  virtual Response requests(std::size_t at, std::optional<pictures::Window> window, int width) const = 0;
   virtual Response diffs() const = 0;
   // Answered later: nothing. `evidence` of a finding, or a user's own statement.
   virtual std::optional<Response> rows(std::size_t at, std::size_t finding, std::size_t evidence,
                                        std::uint64_t ticket) const = 0;
+  // Who a step worked for, or the steps that a request was part of.
+  virtual std::optional<Response> members(std::size_t at, bool of_step, std::int64_t id,
+                                          std::uint64_t ticket) const = 0;
   virtual std::optional<Response> query(std::size_t at, const std::string& sql, std::uint64_t ticket) const = 0;
 };
 

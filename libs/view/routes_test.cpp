@@ -22,6 +22,14 @@ class Echo : public Content {
       text += " " + std::to_string(request.window->begin_ns) + ".." + std::to_string(request.window->end_ns);
     return {.body = text};
   }
+  Response requests(std::size_t at, std::optional<pictures::Window> window, int width) const override {
+    return {.body = "requests " + std::to_string(at) + " " + std::to_string(width) +
+                    (window ? " " + std::to_string(window->begin_ns) + ".." + std::to_string(window->end_ns) : "")};
+  }
+  std::optional<Response> members(std::size_t at, bool of_step, std::int64_t id, std::uint64_t ticket) const override {
+    return Response{.body = "members " + std::to_string(at) + (of_step ? " step " : " request ") + std::to_string(id) +
+                            " " + std::to_string(ticket)};
+  }
   Response diffs() const override { return {.body = "diffs"}; }
   std::optional<Response> rows(std::size_t at, std::size_t finding, std::size_t evidence,
                                std::uint64_t ticket) const override {
@@ -55,6 +63,10 @@ TEST(Routes, EveryPathThatExists) {
   EXPECT_EQ(asked("/api/run/1/timeline?begin=-5&end=10&width=100&stage=pre%20fill").body,
             "timeline 1 100 pre fill -5..10");
   EXPECT_EQ(asked("/api/run/1/timeline").body, "timeline 1 1500 ");
+  EXPECT_EQ(asked("/api/run/0/requests?begin=2&end=10&width=100").body, "requests 0 100 2..10");
+  EXPECT_EQ(asked("/api/run/0/requests").body, "requests 0 1500");
+  EXPECT_EQ(asked("/api/run/0/members?step=4").body, "members 0 step 4 7");
+  EXPECT_EQ(asked("/api/run/1/members?request=12").body, "members 1 request 12 7");
 }
 
 // The page may only hold scripts and styles from files: the policy refuses inline ones.
@@ -110,6 +122,10 @@ TEST(Routes, ParametersAreChecked) {
     EXPECT_EQ(asked(std::string("/api/run/0/timeline?") + query).status, 400) << query;
   for (const char* query : {"", "finding=0", "evidence=0", "finding=-1&evidence=0", "finding=a&evidence=b"})
     EXPECT_EQ(asked(std::string("/api/run/0/rows?") + query).status, 400) << query;
+  for (const char* query : {"begin=2&end=1", "end=1", "width=8193", "begin=1&end=2x"})
+    EXPECT_EQ(asked(std::string("/api/run/0/requests?") + query).status, 400) << query;
+  for (const char* query : {"", "step=", "request=x", "step=1&request=2", "step=1%20OR%201=1"})
+    EXPECT_EQ(asked(std::string("/api/run/0/members?") + query).status, 400) << query;
 }
 
 TEST(Routes, TheTokenMakesTheCookie) {

@@ -18,6 +18,7 @@
 #include "base/version.h"
 #include "pictures/flame.h"
 #include "pictures/page_data.h"
+#include "pictures/requests.h"
 #include "record/open_run.h"
 #include "report/diff.h"
 #include "report/page.h"
@@ -40,6 +41,7 @@ struct PreparedRun {
   std::string data;                                // RunData of web/src/data.ts as text
   std::vector<std::vector<std::string>> evidence;  // [finding][evidence]: a SELECT, "" none
   RunIndex index;
+  pictures::RequestPicture requests;
 };
 
 struct RunState {
@@ -94,6 +96,7 @@ class Runs {
 };
 
 constexpr std::size_t kMostBytes = 32 << 20;  // of the page's data about one run
+constexpr pictures::RequestLimits kMostRequests = {.requests = 2000, .parts = 60000, .member_rows = 0};  // in a window
 
 std::string name_of(const std::string& folder) {
   const std::string whole = folder.substr(0, folder.find_last_not_of('/') + 1);
@@ -146,6 +149,7 @@ Result<std::unique_ptr<PreparedRun>> Runs::prepare(Entry& entry) {
   LLMPROF_LET(RunIndex index, RunIndex::build(*entry.run, progress));
   progress({"putting the page together", 0, 0, ""});
   LLMPROF_LET(base::Json data, pictures::run_data(*entry.run, page, kMostBytes));
+  LLMPROF_LET(auto requests, pictures::RequestPicture::open(*entry.run, page.summary.requests));
   data["name"] = entry.name;
   if (entries_.size() > 1) {
     auto digest = analyze::digest_of(*entry.run, page.summary);
@@ -153,7 +157,7 @@ Result<std::unique_ptr<PreparedRun>> Runs::prepare(Entry& entry) {
     if (digest && flame) entry.compared = Compared{std::move(*digest), std::move(*flame)};
   }
   return std::unique_ptr<PreparedRun>(
-      new PreparedRun{base::to_line(data), selects_of(page.summary.diagnosis), std::move(index)});
+      new PreparedRun{base::to_line(data), selects_of(page.summary.diagnosis), std::move(index), std::move(requests)});
 }
 
 // The first run with each of the others; one that could not be prepared is left out.
@@ -247,6 +251,23 @@ class RunContent : public Content {
     if (!request.stage.empty() && !prepared->index.has_stage(request.stage))
       return refusal(404, "the run has no such stage");
     return {.body = base::to_line(pictures::to_json(prepared->index.timeline(request)))};
+  }
+
+  Response requests(std::size_t at, std::optional<pictures::Window> window, int width) const override {
+    const PreparedRun* prepared = runs_.prepared(at);
+    if (prepared == nullptr) return unready(at);
+    if (prepared->requests.empty()) return refusal(404, "the run has no requests");
+    return {.body = base::to_line(
+                prepared->requests.window(window.value_or(prepared->requests.span()), width, kMostRequests))};
+  }
+
+  std::optional<Response> members(std::size_t at, bool of_step, std::int64_t id, std::uint64_t ticket) const override {
+    const PreparedRun* prepared = runs_.prepared(at);
+    if (prepared == nullptr) return unready(at);
+    return query(at,
+                 pictures::members_sql(of_step ? "step_id" : "request_id", std::to_string(id),
+                                       prepared->requests.span().begin_ns),
+                 ticket);
   }
 
   Response diffs() const override {

@@ -353,20 +353,65 @@ class Data(ViewCase):
         self.assertEqual(query("SELECT 1 AS one").json()["rows"], [[1]])  # it lives on
 
 
+SERVING = pathlib.Path(__file__).resolve().parents[1] / "runs/serving"
+
+
+class Requests(ViewCase):
+    def setUp(self):
+        super().setUp()
+        shutil.copytree(SERVING, self.folder / "serving.llmprof")
+
+    def test_windows_and_members(self):
+        server = Server(self, "serving")
+        data = server.api("/api/run/0").json()["requests"]
+        begin, end = data["span"]
+        self.assertEqual((data["in_window"], len(data["rows"]["id"])), (24, 24))
+        whole = server.api("/api/run/0/requests").json()
+        self.assertEqual(whole["rows"], data["rows"])
+        middle = server.api(f"/api/run/0/requests?begin={begin + 20_000_000}&end={begin + 30_000_000}&width=2000").json()
+        self.assertEqual((middle["pixel_ns"], middle["in_window"]), (5000, len(middle["rows"]["id"])))
+        self.assertLess(middle["in_window"], 24)
+        for arrival in middle["rows"]["arrival_ns"]:
+            self.assertLessEqual(arrival, 30_000_000)
+        victim = data["rows"]["name"].index("load-03")  # lost its KV cache once
+        answer = server.api(f"/api/run/0/members?request={data['rows']['id'][victim]}").json()
+        rows = [dict(zip(answer["columns"], row)) for row in answer["rows"]]
+        self.assertEqual(len(rows), data["rows"]["steps"][victim])
+        self.assertEqual(sum(row["time_ns"] for row in rows), data["rows"]["time_ns"][victim])
+        self.assertEqual({row["request"] for row in rows}, {"load-03"})
+        step = server.api(f"/api/run/0/members?step={rows[1]['step_id']}").json()
+        parts = [dict(zip(step["columns"], row)) for row in step["rows"]]
+        self.assertEqual(sum(row["time_ns"] for row in parts), rows[1]["end_ns"] - rows[1]["begin_ns"])
+        self.assertEqual(len(parts), rows[1]["members"] + 1)  # and the engine
+        self.assertEqual(server.api("/api/run/0/members?step=999999").json()["rows"], [])
+
+    def test_a_run_without_any(self):
+        server = Server(self, "run")
+        self.assertNotIn("requests", server.api("/api/run/0").json())
+        self.assertEqual(server.ask("/api/run/0/requests", headers=[server.session()]).status, 404)
+
+    def test_in_a_browser(self):
+        look_at(self, "serving")
+
+
+def look_at(case, *runs):
+    script = pathlib.Path(__file__).resolve().parents[2] / "web/tests/browser/view.mjs"
+    node = shutil.which("node")
+    if node is None or not (script.parents[2] / "node_modules/playwright-core").is_dir():
+        case.skipTest("no Node.js, or web/ was built elsewhere")
+    server = Server(case, *runs)
+    picture = os.environ.get("LLMPROF_VIEW_SCREENSHOT", "")
+    done = subprocess.run([node, str(script), server.ready["url"], *([picture] if picture else [])], text=True,
+                          capture_output=True, timeout=600)
+    if done.returncode == 77:
+        case.skipTest("no chromium")
+    case.assertEqual(done.returncode, 0, done.stderr)
+
+
 class Browser(ViewCase):
     def test_zoom_is_live_and_the_console_stays_empty(self):
-        script = pathlib.Path(__file__).resolve().parents[2] / "web/tests/browser/view.mjs"
-        node = shutil.which("node")
-        if node is None or not (script.parents[2] / "node_modules/playwright-core").is_dir():
-            self.skipTest("no Node.js, or web/ was built elsewhere")
         shutil.copytree(self.folder / "run.llmprof", self.folder / "other.llmprof")
-        server = Server(self, "run", "other")
-        picture = os.environ.get("LLMPROF_VIEW_SCREENSHOT", "")
-        done = subprocess.run([node, str(script), server.ready["url"], *([picture] if picture else [])], text=True,
-                              capture_output=True, timeout=600)
-        if done.returncode == 77:
-            self.skipTest("no chromium")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        look_at(self, "run", "other")
 
 
 class Life(ViewCase):

@@ -105,6 +105,18 @@ class HostileBuilder : public Builder {
                                .meaning = name(text),
                                .remedy = name(text),
                                .detail = name(text)});
+    writer_.add(trace::RequestRow{.id = 1 + number,
+                                  .name = name(text),
+                                  .source = name(number % 2 == 0 ? "server" : text),
+                                  .arrival_ns = begin,
+                                  .scheduled_ns = begin + 10'000,
+                                  .first_token_ns = begin + 20'000,
+                                  .last_token_ns = begin + 90'000,
+                                  .end_ns = begin + 90'000,
+                                  .prompt_tokens = 8,
+                                  .output_tokens = 4,
+                                  .status = name(text),
+                                  .error = name(text)});
     writer_.add(trace::NoteRow{.ts_ns = begin, .process_id = 1, .subject = name(text), .text = name(text)});
     counted(text, number, begin);
     writer_.add(trace::SourceRow{

@@ -7,6 +7,7 @@ import { Comparison } from "./sections/comparison";
 import { Counters } from "./sections/counters";
 import { Gemms, Kernels, Memory, Telemetry } from "./sections/device";
 import { Modules } from "./sections/modules";
+import { hasRequests, Requests } from "./sections/requests";
 import { FlameSection, RooflineSection, TimelineSection } from "./sections/pictures";
 import { KeyFigures } from "./sections/figures";
 import { Environment, Functions, Losses, MoreTables, moreTables, Numbers } from "./sections/run";
@@ -19,6 +20,7 @@ interface Part { id: string; title: string; part: ComponentType<{ view: View }>;
 export const sections: Part[] = [
   { id: "summary", title: "Summary", part: Summary },
   { id: "stages", title: "Stages", part: Stages },
+  { id: "requests", title: "Requests", part: Requests, when: hasRequests },
   { id: "waterfall", title: "Waterfall", part: Waterfall },
   { id: "roofline", title: "Roofline", part: RooflineSection },
   { id: "timeline", title: "Timeline", part: TimelineSection },

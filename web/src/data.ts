@@ -69,6 +69,24 @@ export interface StepCurve {
   stage: string; steps: number; begin_ns: number[]; duration_ns: number[]; batch: number[]; context: number[];
 }
 
+// Requests: columns of rows as in report.requests.all, by arrival; and what each waited for or was computed for it over
+// time. Times count from span[0].
+export interface RequestLanes {
+  span: [number, number]; window: [number, number];
+  pixel_ns: number;    // shorter parts are merged
+  in_window: number;   // requests, of which rows has all or some
+  states: string[];    // that parts are in
+  rows: Record<string, unknown[]>;
+  parts: { request: number[]; state: number[]; begin: number[]; end: number[]; steps: number[]; stalled_ns: number[] };
+}
+export interface Distribution { metric: string; source: string; count: number; ns: number[]; share: number[] }
+export interface RequestData extends RequestLanes {
+  works: { key: string; work: string; rule: string }[];  // kinds of work, keys of rows and members
+  curves: Curve[]; distributions: Distribution[];
+  // Who steps worked for, for `requests` (their ids) all steps; texts are indices into columns.names.
+  members: { requests: number[]; columns: Record<string, (number | string | null)[]> };
+}
+
 // report --json: read with care, every part may be missing.
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 export type Report = Record<string, any> & { diagnosis?: Diagnosis; measures?: Measure[] };
@@ -79,6 +97,7 @@ export interface StepDetail { stage: string; which?: "median" | "slowest" | "fir
 export interface RunData {
   name: string; report: Report; timeline: Timeline; details: StepDetail[];
   flame: Flame; roofline: Roofline; steps: StepCurve[];
+  requests?: RequestData;   // absent: the run has none
   thinned?: string | null;  // what was made coarser to keep the page small, in words
 }
 
@@ -103,8 +122,12 @@ export interface Source {
   run(index: number): Promise<RunData>;
   timeline(index: number, window: [number, number] | null, width: number, stage: string | null): Promise<Timeline>;
   rows(index: number, sql: string): Promise<{ columns: string[]; rows: unknown[][] }>;  // only live
+  requests(index: number, window: [number, number], width: number): Promise<RequestLanes>;
+  members(index: number, of: MembersOf): Promise<Members | null>;  // null: the file does not have them
   diffs(): Promise<Diff[]>;
 }
+export type MembersOf = { step: number } | { request: number };
+export interface Members { rows: Row[]; truncated: boolean }
 
 // The run that is shown, as every section gets it.
 export interface View { source: Source; index: number; data: RunData }

@@ -1,5 +1,5 @@
 // The data that stand in the page itself, as text: never markup, never code.
-import type { Diff, PageData, RunData, Source, Timeline } from "./data";
+import type { Diff, Members, MembersOf, PageData, RequestLanes, Row, RunData, Source, Timeline } from "./data";
 
 export function embeddedSource(document: Document): Source | null {
   const text = document.getElementById("data")?.textContent;
@@ -18,9 +18,28 @@ export function sourceOf(data: PageData): Source {
     run,
     // What was aggregated when the page was made: the whole run. Steps in detail are in RunData.details.
     timeline: async (index): Promise<Timeline> => (await run(index)).timeline,
+    requests: async (index) => (await run(index)).requests ?? Promise.reject(new Error("this run has no requests")),
+    members: async (index, of) => embeddedMembers((await run(index)).requests?.members, of),
     rows: () => Promise.reject(new Error("rows are only in the run itself: llmprof query")),
     diffs: () => Promise.resolve(data?.diffs ?? []),
   };
+}
+
+const texts = ["stage", "request", "stalled_by"];
+
+export function embeddedMembers(data: NonNullable<RunData["requests"]>["members"] | undefined, of: MembersOf): Members | null {
+  const columns = data?.columns ?? {}, names = columns["names"] ?? [];
+  if ("request" in of && !data?.requests.includes(of.request)) return null;
+  const [key, id] = "step" in of ? ["step_id", of.step] : ["request_id", of.request];
+  const keys = Object.keys(columns).filter((each) => each !== "names"), rows: Row[] = [];
+  columns[key]?.forEach((value, at) => {
+    if (value !== id) return;
+    rows.push(Object.fromEntries(keys.map((each) => {
+      const found = columns[each]![at];
+      return [each, texts.includes(each) ? names[Number(found)] || null : found];
+    })));
+  });
+  return rows.length > 0 ? { rows, truncated: false } : null;
 }
 
 // The data of `llmprof view`, asked for as they are needed: docs/format/view-api.md.
@@ -55,6 +74,8 @@ class Served {
       run: (index) => this.run(index),
       timeline: (index, window, width, stage) => this.timeline(index, window, width, stage),
       rows: (index, sql) => this.rows(index, sql),
+      requests: (index, window, width) => get<RequestLanes>(`/api/run/${index}/requests?${windowOf(window, width)}`),
+      members: (index, of) => members(index, of),
       diffs: () => get<Diff[]>("/api/diffs"),
     };
   }
@@ -71,11 +92,7 @@ class Served {
     this.pending.get(index)?.abort();
     const controller = new AbortController();
     this.pending.set(index, controller);
-    const wanted = new URLSearchParams({ width: String(Math.min(widths[1], Math.max(widths[0], Math.round(width)))) });
-    if (window) {
-      wanted.set("begin", String(Math.floor(window[0])));
-      wanted.set("end", String(Math.ceil(window[1])));
-    }
+    const wanted = windowOf(window, width);
     // The server knows no "+" for a space.
     const tail = stage === null ? "" : `&stage=${encodeURIComponent(stage)}`;
     return get<Timeline>(`/api/run/${index}/timeline?${wanted}${tail}`, controller.signal);
@@ -91,6 +108,21 @@ class Served {
     if (!this.listing.allow_sql) throw new Error("only rows behind findings; llmprof view --allow-sql takes any SELECT");
     return answer<Rows>(await fetch(`/api/run/${index}/query`, post({ sql })));
   }
+}
+
+function windowOf(window: [number, number] | null, width: number): URLSearchParams {
+  const wanted = new URLSearchParams({ width: String(Math.min(widths[1], Math.max(widths[0], Math.round(width)))) });
+  if (window) {
+    wanted.set("begin", String(Math.floor(window[0])));
+    wanted.set("end", String(Math.ceil(window[1])));
+  }
+  return wanted;
+}
+
+async function members(index: number, of: MembersOf): Promise<Members> {
+  const wanted = "step" in of ? `step=${of.step}` : `request=${of.request}`;
+  const { columns, rows, truncated } = await get<Rows>(`/api/run/${index}/members?${wanted}`);
+  return { rows: rows.map((row) => Object.fromEntries(columns.map((key, at) => [key, row[at]]))), truncated };
 }
 
 const post = (body: object): RequestInit =>

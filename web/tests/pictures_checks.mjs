@@ -168,3 +168,60 @@ export async function checkCharts(page) {
   }
   return charts.count();
 }
+
+// A request is selected by the pointer and by keys, tells its steps, who was in one, and where its kernels are.
+export async function checkRequests(page) {
+  const picture = page.locator("#requests .p-requests"), lanes = picture.locator(".p-lanes"), details = page.locator("#requests .request-details");
+  await lanes.waitFor();
+  await settle(page);
+  assert.equal(await painted(page, "#requests .p-lanes canvas"), 1, "no request is drawn");
+  await lanes.focus();
+  await page.keyboard.press("ArrowDown");
+  await details.waitFor();
+  const first = await details.getAttribute("aria-label");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await settle(page);
+  const chosen = await details.getAttribute("aria-label");
+  assert.match(chosen, /^Request ./, "the details do not name the request");
+  assert.notEqual(chosen, first, "ArrowDown does not select another request");
+  assert.match(await picture.locator(":scope > [aria-live]").innerText(), /arrives at/, "the selected request is not said");
+  const shares = await details.locator("table").first().locator("tbody tr").count();
+  assert.ok(shares > 1, "it does not say where the time of the request went");
+  const step = details.getByRole("button", { name: /^[0-9]+$/ }).first();
+  if (await step.count() > 0) {
+    await step.click();
+    const members = page.locator("#requests .step-details");
+    await members.waitFor();
+    const parts = await members.locator("tbody tr").count();
+    assert.ok(parts > 1, "a step has its request and the engine");
+    await members.getByRole("button", { name: "its kernels in the timeline" }).click();
+    await page.locator("#timeline .p-sums").waitFor();
+    assert.match(await page.locator("#timeline .p-sums").innerText(), /selected/, "the timeline does not show the step");
+    await page.locator("#timeline .p-sums").getByRole("button", { name: "clear" }).click();
+  }
+  await lanes.focus();
+  await page.keyboard.press("Enter");
+  await settle(page);
+  assert.match(await picture.locator(":scope > div.p-muted").innerText(), / of .* in view/, "Enter does not zoom to the request");
+  await page.keyboard.press("Escape");
+  await settle(page);
+  assert.equal(await details.count(), 0, "Escape does not let the request go");
+  await picture.getByRole("button", { name: "all of it" }).click();
+  const box = await lanes.boundingBox(), status = () => picture.locator(":scope > div.p-muted").innerText(), all = await status();
+  await page.mouse.move(box.x + box.width * 0.5, box.y + box.height * 0.6);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.7, box.y + box.height * 0.6, { steps: 3 });
+  await page.mouse.up();
+  await settle(page);
+  assert.notEqual(await status(), all, "a drag does not zoom");
+  await picture.getByRole("button", { name: "all of it" }).click();
+  const failed = picture.locator("select option[value=failed]");
+  if (await failed.count() > 0) {
+    await picture.locator("select").selectOption("failed");
+    await settle(page);
+    assert.notEqual(await status(), all, "a filter leaves all requests in view");
+    await picture.locator("select").selectOption("all");
+  }
+}

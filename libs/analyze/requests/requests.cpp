@@ -113,30 +113,19 @@ struct UseRow {  // of the question requests_use
 };
 
 void add_use(const std::vector<UseRow>& rows, Requests& all) {
-  struct Kind {
-    const char* work;
-    const char* rule;
-    std::int64_t UseRow::*column;
-  };
-  static constexpr std::array kKinds = {
-      Kind{"products, norms and other work on tokens", "by new tokens", &UseRow::products_ns},
-      Kind{"reading the weights", "equal parts", &UseRow::weights_ns},
-      Kind{"attention", "by pairs of tokens", &UseRow::attention_ns},
-      Kind{"logits and sampling", "equal parts of those that get a token", &UseRow::head_ns},
-      Kind{"copies", "by new tokens", &UseRow::copies_ns},
-      Kind{"device idle", "equal parts", &UseRow::idle_ns},
-      Kind{"kernels of other threads", "the engine's", &UseRow::other_ns},
-  };
+  static constexpr std::array<std::int64_t UseRow::*, kWorkKinds.size()> kColumns = {
+      &UseRow::products_ns, &UseRow::weights_ns, &UseRow::attention_ns, &UseRow::head_ns,
+      &UseRow::copies_ns,   &UseRow::idle_ns,    &UseRow::other_ns};
   std::int64_t tokens = 0, padding = 0;
   for (const UseRow& row : rows) {
     all.steps = std::max(all.steps, row.steps);  // the engine has a row in every step
     (row.who == 2 ? padding : tokens) += row.tokens;
     if (row.who != 2) all.computed_tokens = all.computed_tokens.value_or(0) + row.tokens;
   }
-  for (const Kind& kind : kKinds) {
-    RequestUse use{.work = kind.work, .rule = kind.rule};
+  for (std::size_t i = 0; i < kWorkKinds.size(); ++i) {
+    RequestUse use{.work = kWorkKinds[i].work, .rule = kWorkKinds[i].rule};
     for (const UseRow& row : rows)
-      (row.who == 0 ? use.prefill_ns : row.who == 1 ? use.decode_ns : use.engine_ns) += row.*kind.column;
+      (row.who == 0 ? use.prefill_ns : row.who == 1 ? use.decode_ns : use.engine_ns) += row.*kColumns[i];
     use.requests_ns = use.prefill_ns + use.decode_ns;
     all.requests_ns += use.requests_ns;
     all.engine_ns += use.engine_ns;
@@ -250,15 +239,18 @@ Result<void> answer(const trace::Run& run, const AnalysisContext& analysis, cons
 
 }  // namespace
 
+Result<std::vector<RequestFigures>> request_figures(const trace::Run& run) {
+  LLMPROF_LET(std::vector<RequestFigures> rows, ask_rows<RequestFigures>(run, "requests_rows"));
+  for (RequestFigures& row : rows) complete(row);
+  return rows;
+}
+
 Result<Requests> requests_of(const trace::Run& run, const AnalysisContext& analysis, const RequestOptions& options) {
   Requests all;
-  LLMPROF_LET(std::vector<RequestFigures> rows, ask_rows<RequestFigures>(run, "requests_rows"));
+  LLMPROF_LET(std::vector<RequestFigures> rows, request_figures(run));
   if (rows.empty()) return all;
   std::map<std::string, std::vector<RequestFigures>> by_source;
-  for (RequestFigures& row : rows) {
-    complete(row);
-    by_source[row.source].push_back(std::move(row));
-  }
+  for (RequestFigures& row : rows) by_source[row.source].push_back(std::move(row));
   all.source = first_source(by_source);
   const bool both_sides = all.source == "server" && by_source.contains("client");
   if (both_sides) share_warm_up(by_source["client"], by_source["server"]);

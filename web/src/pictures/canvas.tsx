@@ -89,7 +89,7 @@ export interface Theme {
   categories: string[]; onCategories: string[];  // fills, and text on them
   gaps: string[]; classes: string[];             // of timeline/gaps.ts
   kinds: Record<string, string>;                 // of frames in a flame graph
-  text: string; muted: string; grid: string; surface: string; accent: string; idle: string; line: string;
+  text: string; muted: string; grid: string; surface: string; accent: string; idle: string; line: string; error: string;
   diverging: Diverging; font: string; printing: boolean;
 }
 
@@ -104,7 +104,7 @@ export function readTheme(element: Element): Theme {
     kinds: Object.fromEntries(frameKinds.map((kind) => [kind, read(`--p-kind-${kind}`)])),
     categories, onCategories: categories.map((colour) => textOn(parseColour(colour))),
     text: read("--p-text"), muted: read("--p-muted"), grid: read("--p-grid"), surface: read("--p-surface"),
-    accent: read("--p-accent"), idle: read("--p-idle"), line: read("--p-line"),
+    accent: read("--p-accent"), idle: read("--p-idle"), line: read("--p-line"), error: read("--p-error"),
     diverging: { less: parseColour(read("--p-less")), none: parseColour(read("--p-none")), more: parseColour(read("--p-more")) },
     font: style.fontFamily, printing: matchMedia("print").matches,
   };

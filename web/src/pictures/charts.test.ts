@@ -20,6 +20,7 @@ describe("series", () => {
     expect(linePath({ name: "", x: [0, 10], y: [5, 7] }, same, same)).toBe("M0.0 5.0L10.0 7.0");
     expect(linePath({ name: "", x: [0, 10], y: [5, 7], stepped: true }, same, same)).toBe("M0.0 5.0H10.0V7.0");
     expect(bandPath({ name: "", x: [0, 10], y: [5, 7], low: [1, 2] }, same, same)).toBe("M0.0 5.0L10.0 7.0L10.0 2.0L0.0 1.0Z");
+    expect(bandPath({ name: "", x: [0, 10], y: [5, 7], low: [1, 2], stepped: true }, same, same)).toBe("M0.0 5.0H10.0V7.0V2.0H10.0V1.0H0.0Z");
   });
 });
 

@@ -11,7 +11,8 @@ export interface LineChartProps {
   caption?: string;            // above the chart; the title where it is not given
   median?: boolean;            // draws the median and marks the extremes of the first series
   limit?: number | null; limitName?: string;
-  xs?: Range;                  // ns; the extent of the series where it is not given
+  xs?: Range;                  // the extent of the series where it is not given
+  across?: string;             // unit of x; time in ns where it is not given
   more?: (series: Series, index: number) => string;  // what else the read-out says
 }
 
@@ -20,7 +21,7 @@ const dashes = ["", "6 3", "2 3", "8 3 2 3"];
 const mostRows = 200, mostDots = 40;
 const colourOf = (index: number): string => (index === 0 ? "var(--p-line)" : `var(${categoryVariable([0, 4, 2, 5][index % 4]!)})`);
 
-export function LineChart({ title, caption, series, unit, height = 150, median, limit, limitName, xs, more }: LineChartProps) {
+export function LineChart({ title, caption, series, unit, height = 150, median, limit, limitName, xs, across = "ns", more }: LineChartProps) {
   const [, setElement, width] = useWidth<HTMLDivElement>();
   const [pointed, setPointed] = useState<number | null>(null);  // ns, by the pointer
   const [walked, setWalked] = useState<number | null>(null);    // by keys
@@ -61,7 +62,7 @@ export function LineChart({ title, caption, series, unit, height = 150, median, 
       {width > 0 && (
         <svg width={width} height={height} tabIndex={0} role="img" aria-label={`${title}: ${summary(series, unit)}`} onKeyDown={onKeyDown}
              onPointerMove={follow} onPointerDown={follow} onPointerLeave={() => setPointed(null)} onBlur={() => setWalked(null)}>
-          <ChartAxes x={x} y={y} width={width} height={height} extent={extent} top={top} unit={unit} />
+          <ChartAxes x={x} y={y} width={width} height={height} extent={extent} top={top} unit={unit} across={across} />
           {series.map((each, index) => (
             <g key={each.name}>
               {each.low && <path class="band" d={bandPath(each, x, y)} style={{ fill: colourOf(index) }} />}
@@ -85,9 +86,9 @@ export function LineChart({ title, caption, series, unit, height = 150, median, 
           )}
         </svg>
       )}
-      {read !== undefined && <Tip x={x.toPixel(read)} y={height / 4} width={width}>at {time(read)}: {words()}</Tip>}
-      <p class="p-spoken" aria-live="polite">{read !== undefined ? `at ${time(read)}: ${words()}` : ""}</p>
-      <ChartTable title={title} series={series} unit={unit} />
+      {read !== undefined && <Tip x={x.toPixel(read)} y={height / 4} width={width}>at {inUnit(read, across)}: {words()}</Tip>}
+      <p class="p-spoken" aria-live="polite">{read !== undefined ? `at ${inUnit(read, across)}: ${words()}` : ""}</p>
+      <ChartTable title={title} series={series} unit={unit} across={across} />
     </div>
   );
 }
@@ -99,10 +100,11 @@ function Level({ at, width, text }: { at: number; width: number; text: string })
   );
 }
 
-interface ChartAxesProps { x: Scale; y: Scale; width: number; height: number; extent: Range; top: number; unit: string }
+interface ChartAxesProps { x: Scale; y: Scale; width: number; height: number; extent: Range; top: number; unit: string; across: string }
 
-function ChartAxes({ x, y, width, height, extent, top, unit }: ChartAxesProps) {
-  const times = roundValues(extent, Math.max(1, (width - margin.left) / 100)), labels = timeLabels(times);
+function ChartAxes({ x, y, width, height, extent, top, unit, across }: ChartAxesProps) {
+  const times = roundValues(extent, Math.max(1, (width - margin.left) / 100));
+  const labels = across === "ns" ? timeLabels(times) : times.map((value) => inUnit(value, across));
   return (
     <g>
       {roundValues([0, top], height > 100 ? 4 : 2).map((value) => (
@@ -122,13 +124,14 @@ function ChartAxes({ x, y, width, height, extent, top, unit }: ChartAxesProps) {
   );
 }
 
-function ChartTable({ title, series, unit }: { title: string; series: Series[]; unit: string }) {
+function ChartTable({ title, series, unit, across }: { title: string; series: Series[]; unit: string; across: string }) {
   const every = (each: Series): number => Math.max(1, Math.ceil((each.x.length * series.length) / mostRows));
   const rows = () => series.flatMap((each) => each.x.flatMap((at, index) => (
     index % every(each) === 0 ? [{ series: each.name, at, value: each.y[index]! }] : [])));
   const thinned = series.some((each) => every(each) > 1) ? ", some of the values" : "";
   return <DataTable description={{ name: "chart", title: `${title} as a table${thinned}`, columns: [
-    column("word", "series", "series"), column("ns", "at", "at"), column("measure", "value", "value", "", { unit })] }} rows={rows} />;
+    column("word", "series", "series"), column("measure", "at", "at", "", { unit: across }),
+    column("measure", "value", "value", "", { unit })] }} rows={rows} />;
 }
 
 // Lines over time or steps.
@@ -173,8 +176,12 @@ export function linePath({ x, y, stepped }: Series, xs: Scale, ys: Scale): strin
   return path;
 }
 
-export function bandPath({ x, y, low }: Series, xs: Scale, ys: Scale): string {
+export function bandPath({ x, y, low, stepped }: Series, xs: Scale, ys: Scale): string {
   if (!low) return "";
+  if (stepped) {
+    const back = low.map((value, index) => `V${ys.toPixel(value).toFixed(1)}H${xs.toPixel(x[index]!).toFixed(1)}`).reverse();
+    return y.length === 0 ? "" : `${linePath({ name: "", x, y, stepped }, xs, ys)}${back.join("")}Z`;
+  }
   const corner = (index: number, value: number) => `${xs.toPixel(x[index]!).toFixed(1)} ${ys.toPixel(value).toFixed(1)}`;
   const up = y.map((value, index) => corner(index, value)), down = low.map((value, index) => corner(index, value)).reverse();
   return up.length === 0 ? "" : `M${up.join("L")}L${down.join("L")}Z`;

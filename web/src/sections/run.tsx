@@ -25,7 +25,7 @@ const elsewhere = ["stages", "modules", "operators", "gemms", "attention", "kern
                    "functions", "host.processes", "life.phases"];
 
 export const moreTables = (report: Report): string[] => drawable(report)
-  .filter((path) => !path.startsWith("hardware_counters.") && !elsewhere.includes(path.replace(/\[.*/, "")));
+  .filter((path) => !/^(hardware_counters|requests)\./.test(path) && !elsewhere.includes(path.replace(/\[.*/, "")));
 
 export function MoreTables({ view: { data: { report } } }: { view: View }) {
   return (

@@ -2,6 +2,8 @@
 
 export const sectionIds = ["summary", "stages", "waterfall", "roofline", "timeline", "flame", "modules", "gemms", "kernels", "memory",
   "counters", "telemetry", "functions", "environment", "losses", "numbers"];
+// A page has the section of requests only where the run has any.
+export const sectionsOf = (filled) => sectionIds.flatMap((id) => (id === "waterfall" && filled.includes("requests") ? ["requests", id] : [id]));
 
 // Every section is there, and shows something or says why not. `filled`: those that must show something.
 export const sections = ([ids, filled]) => ids.flatMap((id, at) => {

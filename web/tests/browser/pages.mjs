@@ -13,14 +13,16 @@ export function makePages(build, root, out) {
     llmprof("report", run, "--html", `${name}.html`);
     return join(out, `${name}.html`);
   };
-  for (const run of ["demo.llmprof", "h200.llmprof", "kineto.llmprof", "hostile.llmprof"]) rmSync(join(out, run), { recursive: true, force: true });
+  for (const run of ["demo.llmprof", "h200.llmprof", "kineto.llmprof", "serving.llmprof", "hostile.llmprof"]) rmSync(join(out, run), { recursive: true, force: true });
   llmprof("demo", "--device", "cpu", "--preset", "tiny-llama", "-f", "-o", "demo");
   cpSync(join(root, "tests/runs/h200_decode"), join(out, "h200.llmprof"), { recursive: true });
+  cpSync(join(root, "tests/runs/serving"), join(out, "serving.llmprof"), { recursive: true });
   llmprof("import", join(root, "tests/imports/kineto_llama_full.json.gz"), "-o", "kineto");
   const common = ["summary", "stages", "timeline", "flame", "environment", "numbers"];
   const pages = [
     { name: "demo", file: page("demo", "demo.llmprof"), filled: [...common, "waterfall", "roofline", "modules", "gemms", "memory"] },
     { name: "h200", file: page("h200", "h200.llmprof"), filled: [...common, "waterfall", "roofline", "gemms", "kernels"] },
+    { name: "serving", file: page("serving", "serving.llmprof"), filled: [...common, "requests", "gemms"] },
     { name: "kineto", file: page("kineto", "kineto.llmprof"), filled: [...common, "gemms", "kernels"] },
   ];
   const hostile = join(build, "tests/make_hostile_run");

@@ -65,7 +65,8 @@ async function open(browser, page, look) {
 // The checks of the pictures themselves, of those that this run has.
 async function drawn(tab, say) {
   const all = [["#timeline .p-timeline", pictures.checkTimeline], ["#flame .p-flame", pictures.checkFlame],
-               ["#roofline .p-roofline", pictures.checkRoofline], [".p-chart", pictures.checkCharts]];
+               ["#roofline .p-roofline", pictures.checkRoofline], [".p-chart", pictures.checkCharts],
+               ["#requests .p-requests", pictures.checkRequests]];
   for (const [selector, check] of all) {
     if (await tab.locator(selector).count() === 0) continue;
     try {
@@ -87,7 +88,7 @@ async function look(browser, page, look) {
     await check(checks.contrast);
   }
   if (look === "desktop") {
-    await check(checks.sections, [checks.sectionIds, page.filled]);
+    await check(checks.sections, [checks.sectionsOf(page.filled), page.filled]);
     if (!page.hostile) await useIt(tab, say);
     for (const test of [checks.headings, checks.landmarks, checks.names, checks.unique, checks.tables, checks.focusable]) await check(test);
     if (!page.hostile) await drawn(tab, say);

@@ -40,6 +40,23 @@ try {
   for (const [status] of windows) if (status !== 200) wrong.push(`a window was answered with ${status}`);
   if (await picture() === before) wrong.push("zooming changed nothing");
   if (await tab.locator("#timeline [role=alert]").count()) wrong.push(await tab.locator("#timeline [role=alert]").first().textContent());
+  const requests = tab.locator("#requests .p-requests");
+  if (await requests.count()) {
+    const asked = [];
+    tab.on("response", (response) => /\/(requests|members)\?/.test(response.url()) && asked.push([response.status(), response.url()]));
+    await requests.locator("button[aria-label='zoom in']").click();
+    await requests.locator("button[aria-label='zoom in']").click();
+    await requests.locator(".p-lanes").focus();
+    await tab.keyboard.press("ArrowDown");
+    const details = tab.locator("#requests .request-details");
+    await details.waitFor();
+    const step = details.getByRole("button", { name: /^[0-9]+$/ }).first();
+    await step.waitFor({ timeout: 60_000 }).catch(() => wrong.push(`no steps of a request: ${asked.join(" ")}`));
+    await step.click();
+    await tab.locator("#requests .step-details tbody tr").first().waitFor({ timeout: 60_000 }).catch(() => wrong.push("nobody was in the step"));
+    for (const kind of ["requests?width", "members?request", "members?step"])
+      if (!asked.some(([status, url]) => status === 200 && url.includes(kind))) wrong.push(`the server was not asked for ${kind}: ${asked.join(" ")}`);
+  }
   const runs = await tab.locator(".picker option").count();
   if (runs === 2) await timelines.nth(1).waitFor({ timeout: 120_000 }).catch(() => wrong.push("two runs, but not two timelines"));
   const rows = tab.locator("details.rows").first();

@@ -230,3 +230,24 @@ export function usePatches(run: RunData, load: Load, window: Range, width: numbe
   const patches = useMemo(() => coarseFirst(answer ? [...given, answer] : given), [given, answer]);
   return { patches, loading, error };
 }
+
+// Other pictures ask the timeline of a run to show a part of it: nanoseconds of the run's clock.
+const asks = new EventTarget();
+const show = "show";
+
+export function showInTimeline(run: RunData, range: Range): void {
+  asks.dispatchEvent(new CustomEvent(show, { detail: { run, range } }));
+}
+
+export function useAsks(run: RunData, onShow: (range: Range) => void): void {
+  const now = useRef(onShow);
+  now.current = onShow;
+  useEffect(() => {
+    const answer = (event: Event) => {
+      const { run: of, range } = (event as CustomEvent<{ run: RunData; range: Range }>).detail, origin = run.timeline.run[0];
+      if (of === run) now.current([range[0] - origin, range[1] - origin]);
+    };
+    asks.addEventListener(show, answer);
+    return () => asks.removeEventListener(show, answer);
+  }, [run]);
+}

@@ -6,7 +6,7 @@ import { Tip, useTheme, useWidth } from "../canvas";
 import { clamp, type Range } from "../drawing";
 import { inWords, Legend, SliceText, Status, TimelineTables, Toolbar } from "./controls";
 import type { ColourBy } from "./draw";
-import { around, fit, type Load, pan, useGestures, useHoverKeys, useKeys, usePatches, zoom } from "./input";
+import { around, fit, type Load, pan, useAsks, useGestures, useHoverKeys, useKeys, usePatches, zoom } from "./input";
 import { Lanes, Minimap } from "./lanes";
 import { factsOf, findSlices, inWindow, matches, type Patch, rowsOf, segments, sliceAt, type SliceRef, stagePlaces, windowOf } from "./patches";
 import { selectionOf } from "./selection";
@@ -77,6 +77,11 @@ export function TimelineView({ run, load }: { run: RunData; load: Load }) {
   const results = useMemo(() => (found ? findSlices(parts, lanes.map((row) => row.key), query) : []), [found, parts]);
 
   const move = (next: Range) => { setHover(null); setWindow(fit(next, limits)); };
+  useAsks(run, (range) => {
+    move(around(range, limits));
+    setSelection(fit(range, limits));
+    element?.scrollIntoView({ block: "start" });
+  });
   const zoomTo = (slice: SliceRef) => move(around(windowOf(slice), limits));
   const under = (event: MouseEvent, pixel: number): SliceRef | null => {
     const lane = document.elementFromPoint(event.clientX, event.clientY)?.closest<HTMLElement>("[data-lane]")?.dataset["lane"];
