@@ -263,6 +263,7 @@ void to_json(const Page& page, base::Json& out) {
   all["ranges"] = described_fields("ranges[]", s.range_tree);
   all["training"] = training_json(s.training);
   all["sources"] = described_fields("sources[]", s.imported.sources);
+  all["merged"] = described_fields("merged[]", s.imported.merged);
   all["hardware_counters"] = hardware_json(page);
   all["flags"] = flags_of(page);
   out.update(described("llmprof.report", all));

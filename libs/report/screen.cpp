@@ -70,6 +70,9 @@ std::string what_ran(const Page& page, const Style& style) {
     line +=
         fmt::format(", imported from {}{}", source.file, source.tool.empty() ? "" : fmt::format(" ({})", source.tool));
   }
+  const std::vector<analyze::MergedFile>& merged = page.summary.imported.merged;
+  for (const analyze::MergedFile& each : merged)
+    line += (&each == merged.data() ? ", merged from " : &each == &merged.back() ? " and " : ", ") + each.file;
   const bool failed = page.summary.life.exit_status.value_or(0) != 0;
   const std::string stands_on = is_predicted(page) ? " " + page.info.prediction : "";
   const std::string first = wrapped(line + "." + stands_on);

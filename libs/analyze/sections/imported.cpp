@@ -142,6 +142,7 @@ void OpNesting::finish() {
 
 Result<void> fill_imported(const trace::Run& run, const AnalysisContext& analysis, Imported& imported) {
   LLMPROF_LET(imported.sources, ask_rows<SourceFile>(run, "sources"));
+  LLMPROF_LET(imported.merged, ask_rows<MergedFile>(run, "merged"));
   LLMPROF_TRY(fill_framework_ops(run, imported));
   LLMPROF_TRY(fill_attentions(run, analysis, imported));
   LLMPROF_LET(imported.counted, counted_kernels(run, analysis));

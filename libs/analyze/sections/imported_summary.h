@@ -57,8 +57,15 @@ struct CountedKernel {  // launches of one kernel with hardware counters
   bool stalls_of_resident = false;  // Stall::warps is a share of the resident warps: issues were not counted
 };
 
+struct MergedFile {  // a run that was merged into this one
+  std::string file, clock;
+  std::int64_t shift_ns = 0;
+  std::optional<std::int64_t> clock_error_ns;
+};
+
 struct Imported {
   std::vector<SourceFile> sources;         // empty: the run was recorded
+  std::vector<MergedFile> merged;          // empty: it is one run
   std::vector<FrameworkOp> framework_ops;  // most device time first, then most host time
   std::int64_t framework_host_ns = 0;      // self times of all, added up
   std::int64_t framework_device_ns = 0;
