@@ -161,7 +161,7 @@ struct HttpClient::State {
     curl.slist_free_all(transfer.headers);
     curl.easy_cleanup(transfer.easy);
   }
-  void sleep_until(std::uint64_t until_ns, std::uint64_t now_ns) const;
+  void sleep_until(std::uint64_t until_ns, std::uint64_t now_ns);
   void act(int socket, int mask) {
     int still = 0;
     curl.multi_socket_action(multi, socket, mask, &still);
@@ -186,6 +186,7 @@ struct HttpClient::State {
   CURLM* multi = nullptr;
   int epoll = -1, timer = -1;
   std::uint64_t due_ns = kNever;      // libcurl's own timer
+  std::uint64_t armed_ns = 0;         // when `timer` goes off
   std::uint64_t looked_ns = 0;        // for silent ones
   std::uint64_t caught_up_ns = 0;     // all that was there before has been read
   Handler* handler = nullptr;
@@ -332,7 +333,10 @@ void HttpClient::State::give_up_silent(std::uint64_t now_ns) {
   }
 }
 
-void HttpClient::State::sleep_until(std::uint64_t until_ns, std::uint64_t now_ns) const {
+// A timer that goes off earlier stays as it is: setting it for every message would be a call of the system for each.
+void HttpClient::State::sleep_until(std::uint64_t until_ns, std::uint64_t now_ns) {
+  if (armed_ns > now_ns && armed_ns <= until_ns) return;
+  armed_ns = until_ns;
   itimerspec at{};
   const std::uint64_t left_ns = until_ns - now_ns;
   at.it_value = {static_cast<time_t>(left_ns / 1'000'000'000), static_cast<long>(left_ns % 1'000'000'000)};

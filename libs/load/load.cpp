@@ -130,8 +130,8 @@ class Driver : public HttpClient::Handler {
       if (sending && (late || stops() > 0)) {
         sending = false;
         leave_unsent();
-        if (!late) give_up_ns = now_ns + kLingerNs;
       }
+      if (stops() > 0 && give_up_ns == UINT64_MAX) give_up_ns = now_ns + kLingerNs;
       if (sending) closed ? send_free() : send_due();
       if (running_ == 0 && waiting_.empty() && (!sending || next_ == prompts.size())) break;
       if (!sending && (stops() > 1 || now_ns >= give_up_ns)) give_up();

@@ -90,7 +90,10 @@ Result<Bodies> Bodies::make(const BodyOptions& options) {
   if (options.ignore_eos) common["ignore_eos"] = true;
   if (options.temperature) common["temperature"] = *options.temperature;
   for (const auto& [key, text] : options.extra) {
-    LLMPROF_LET(Json value, base::parse_json(text, "--body " + key));
+    Result<Json> parsed = base::parse_json(text, key);
+    if (!parsed)
+      return Error{ErrorCode::kUsage, fmt::format("--body {}: '{}' is not JSON", key, text), "texts have quotes: --body 'user=\"a\"'"};
+    Json value = std::move(*parsed);
     out.own_length_ = out.own_length_ && key != "max_tokens" && key != "max_completion_tokens";
     out.own_prompt_ = out.own_prompt_ && key != "prompt" && key != "messages";
     if (value.is_null()) {

@@ -1,7 +1,9 @@
 """A load against a scripted server whose numbers are known by construction, and against the embedded one."""
 import asyncio
 import json
+import pathlib
 import signal
+import ssl
 import subprocess
 import threading
 import time
@@ -31,8 +33,12 @@ class Server:
     """`answer(number, request)` says what the n-th request gets: a status and a list of bytes (sent one after the other),
     numbers (seconds to wait) or None (close the connection)."""
 
-    def __init__(self, answer, endpoints=("/v1/completions",), models=("m",)):
+    def __init__(self, answer, endpoints=("/v1/completions",), models=("m",), certificate=None):
         self.answer, self.endpoints, self.models = answer, endpoints, models
+        self.tls = None
+        if certificate:
+            self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.tls.load_cert_chain(certificate)
         self.requests, self.writers, self.running, self.most = [], set(), 0, 0
         self.loop = asyncio.new_event_loop()
         started = threading.Event()
@@ -42,9 +48,9 @@ class Server:
 
     def serve(self, started):
         asyncio.set_event_loop(self.loop)
-        self.listener = self.loop.run_until_complete(asyncio.start_server(self.client, "127.0.0.1", 0, backlog=1000))
+        self.listener = self.loop.run_until_complete(asyncio.start_server(self.client, "127.0.0.1", 0, backlog=1000, ssl=self.tls))
         self.port = self.listener.sockets[0].getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}"
         started.set()
         self.loop.run_forever()
 
@@ -259,7 +265,7 @@ class Load(Case):
     def test_errors_say_what_to_do(self):
         refused = self.llmprof("load", "127.0.0.1:1", "--requests", "1", status=2)
         self.assertIn("nothing listens at http://127.0.0.1:1", refused.stderr)
-        server = self.serve(lambda n, body: (200, good()), models=("a", "b"))
+        server = self.serve(lambda n, body: (200, good()) if body["model"] in "ab" else (404, {"error": "no"}), models=("a", "b"))
         wrong = self.llmprof("load", server.url, "--model", "c", status=2)
         self.assertIn("it has: a, b", wrong.stderr)
         for words in (["--body", "x"], ["--body", "x=y"], ["--header", "x"], ["--timeout", "0s"], ["--endpoint", "x"],
@@ -320,6 +326,62 @@ class Load(Case):
         server = self.serve(lambda n, body: (200, good()[:1] + [60]))
         result = self.interrupted(server, 2, "--requests", "1000", "--rate", "50")
         self.assertEqual(set(self.statuses(result)), {"aborted"})
+
+    def test_tls_is_verified(self):
+        certificate = str(pathlib.Path(__file__).parent / "fixtures/load_tls.pem")
+        server = self.serve(lambda n, body: (200, good()), certificate=certificate)
+        refused = self.llmprof("load", server.url, "--requests", "2", status=2)
+        self.assertIn("--insecure", refused.stderr)
+        for words in (["--insecure"], ["--cacert", certificate]):
+            self.assertEqual(self.statuses(self.load(server, "--requests", "3", "--rate", "100", *words)), {"finished": 3})
+
+    def test_the_highest_rate(self):
+        # One at a time, 50 ms each: 20 requests/s, and what is sent faster waits.
+        lock = {}
+
+        def answer(n, body):
+            lock.setdefault("free", 0)
+            now = time.monotonic()
+            lock["free"] = max(lock["free"], now) + 0.05
+            return 200, [lock["free"] - now] + good(2)
+        done = self.llmprof("load", self.serve(answer).url, "--json", "--find-rate", "--slo", "e2e=400ms", "--requests", "30", "--rate", "4",
+                            "--arrivals", "constant", "--prompt", "8", "--new", "2")
+        result = json.loads(done.stdout)
+        self.assertEqual(result["varied"], "rate")
+        self.assertGreater(len(result["points"]), 3)
+        self.assertEqual([point["value"] for point in result["points"]], sorted(point["value"] for point in result["points"]))
+        self.assertTrue(result["why"])
+        # A busy machine makes it lower; nothing makes it as high as this: the 30th would wait (30/20 - 30/60) s = 1 s.
+        self.assertLess(result["rate"] or 0, 60)
+        # Nor does the search end before it found a rate that is too high, for the server or, on a busy machine, for the client.
+        self.assertTrue([point for point in result["points"] if not point["good"] or not point["kept"]])
+
+    def test_a_sweep_draws_and_writes_a_run_a_point(self):
+        server = self.serve(lambda n, body: (200, [0.01] + good()))
+        done = self.llmprof("load", server.url, "--sweep", "concurrency=1,4", "--requests", "12", "--prompt", "8", "--new", "4",
+                            "--plot", "load.svg", "-o", "swept", "--json")
+        points = json.loads(done.stdout)["points"]
+        self.assertEqual([(point["value"], point["finished"]) for point in points], [(1, 12), (4, 12)])
+        self.assertIn("<svg", (self.folder / "load.svg").read_text())
+        for point in points:
+            self.assertEqual(self.query(point["run"], "SELECT count(*) AS n FROM request")[0]["n"], 12)
+        prompts = [request["body"]["prompt"] for request in server.requests]
+        self.assertEqual(len(set(prompts)), 24)  # nothing that a prefix cache had seen
+        text_ = self.llmprof("load", server.url, "--sweep", "rate=50,100", "--requests", "5", "--prompt", "8", "--new", "4").stdout
+        self.assertIn("Throughput against latency", text_)
+        for words in (["--sweep", "x=1"], ["--sweep", "rate=0"], ["--find-rate"], ["--sweep", "rate=1", "--concurrency", "2"]):
+            self.llmprof("load", server.url, *words, status=1)
+
+    def test_vllm_s_result(self):
+        server = self.serve(lambda n, body: (200, good(3)) if n else (500, {"error": "x"}))
+        self.load(server, "--requests", "5", "--rate", "100", "--vllm-json", "vllm.json")
+        result = json.loads((self.folder / "vllm.json").read_text())
+        self.assertEqual((result["completed"], result["failed"], result["num_prompts"], result["request_rate"]), (4, 1, 5, 100.0))
+        self.assertEqual((result["input_lens"], result["output_lens"]), ([0] + [11] * 4, [0] + [3] * 4))
+        self.assertEqual([len(each) for each in result["itls"]], [0, 2, 2, 2, 2])
+        self.assertEqual(result["errors"], ["http 500: x", "", "", "", ""])
+        self.assertEqual(result["generated_texts"][1], "ab ab ab ")
+        self.assertAlmostEqual(result["output_throughput"], 12 / result["duration"])
 
     def test_the_text(self):
         server = self.serve(lambda n, body: (200, good()) if n % 5 else (503, {"error": "busy"}))
