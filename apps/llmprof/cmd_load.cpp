@@ -40,7 +40,7 @@ constexpr Option kOptions[] = {
      "open loop: at most so many at once; who has to wait here is counted, and the wait is shown"},
     {"--warmup", "", "", "N", "0", "requests sent first, which are in no figure"},
     {"--duration", "", "", "TIME", "", "send nothing more after this time"},
-    {"--timeout", "", "", "TIME", "10m", "give up a request that got no byte for so long"},
+    {"--timeout", "", "", "TIME", "600s", "give up a request that got no byte for so long"},
     {"--no-stream", "", "", "", "", "ask for answers in one piece: no TTFT, no TPOT"},
     {"--ignore-eos", "", "", "", "", "ask for exactly --new tokens (a field that vLLM, SGLang and our server know)"},
     {"--send-ids", "", "", "", "", "completions: send token ids instead of text, with --tokenizer"},

@@ -121,7 +121,7 @@ std::string kind_of(const Verb& verb, const Positional& positional) {
   if (positional.name == "OPERATOR") return "operators";
   if (positional.name == "SHELL") return "words bash zsh fish";
   if (positional.name == "COMMAND") return "words start stop status dump";
-  if (positional.name == "SQL") return "";
+  if (positional.name == "SQL" || positional.name == "URL") return "";
   return positional.name.find('|') == std::string_view::npos
              ? "files"
              : fmt::format("words {}", fmt::join(base::split(positional.name, '|'), " "));

@@ -25,7 +25,8 @@ Error config_error(const std::string& file, std::string_view what, std::string h
 // protection is off.
 bool only_for_users(const Option& option) {
   constexpr std::string_view kFlags[] = {"--output",       "--force",     "--dump",   "--resume",    "--save-baseline",
-                                         "--i-understand", "--allow-sql", "--listen", "--no-sandbox"};
+                                         "--i-understand", "--allow-sql", "--listen", "--no-sandbox", "--insecure",
+                                         "--header"};
   return option.value == "FILE" || option.value == "SOCKET" ||
          std::ranges::find(kFlags, option.flag) != std::end(kFlags);
 }

@@ -182,6 +182,9 @@ Result<load::Prompts> asked_prompts(const Arguments& arguments, const AskedLoad&
   LLMPROF_LET(load::Prompts prompts, load::read_prompts(arguments.get("--prompts"), options));
   if (prompts.prompts.empty())
     return Error{ErrorCode::kNotFound, arguments.get("--prompts") + " has no prompt that can be sent", prompts.description};
+  const bool chat = asked.options.body.endpoint == load::Endpoint::kChat;
+  if (!chat && std::ranges::any_of(prompts.prompts, [](const load::Prompt& each) { return !each.messages.empty(); }))
+    return wrong(arguments.get("--prompts") + " holds chats", "--endpoint chat");
   LLMPROF_TRY(add_arrivals(arguments, prompts));
   return prompts;
 }

@@ -91,7 +91,7 @@ class Series {
       LLMPROF_TRY(write_load(point.run, arguments_, done));
     }
     document.interrupted = done.result.interrupted;
-    if (document.workload.empty()) document.workload = prompts.description;
+    if (document.workload.empty()) document.workload = prompts.description + fmt::format("; the {} varied", document.varied);
     document.points.push_back(point);
     return point;
   }

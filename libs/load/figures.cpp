@@ -40,6 +40,29 @@ std::vector<double> concurrency(const LoadResult& result) {
   return bins;
 }
 
+// Each bin the mean of those within half a window of it.
+std::vector<double> smoothed(const std::vector<double>& bins, std::size_t half) {
+  std::vector<double> out;
+  for (std::size_t bin = 0; bin < bins.size(); ++bin) {
+    const std::size_t begin = bin - std::min(bin, half), end = std::min(bins.size(), bin + half + 1);
+    double sum = 0;
+    for (std::size_t i = begin; i < end; ++i) sum += bins[i];
+    out.push_back(sum / static_cast<double>(end - begin));
+  }
+  return out;
+}
+
+// Over which concurrency is averaged.
+double window_of(const LoadResult& result) {
+  if (!result.open_loop) return 0;
+  double busy_ns = 0;
+  std::int64_t count = 0;
+  for (const RequestRecord& request : result.requests) {
+    if (sent(request) && request.finished()) busy_ns += between(request.sent_ns, request.end_ns), ++count;
+  }
+  return count == 0 ? 0 : std::min(4 * busy_ns / static_cast<double>(count), between(result.begin_ns, result.end_ns) / 5);
+}
+
 std::int64_t most_at_once(const LoadResult& result, const Span& span) {
   std::vector<std::pair<std::uint64_t, int>> changes;
   for (const RequestRecord& request : result.requests) {
@@ -236,8 +259,10 @@ bool is_good(const RequestRecord& request, const serving::Slo& slo) {
          within(slo.e2e_ns, of.queue_ns + of.e2e_ns.value_or(kUnknown));
 }
 
-std::optional<Span> steady_span(const LoadResult& result, double level) {
-  const std::vector<double> bins = concurrency(result);
+std::optional<Span> steady_span(const LoadResult& result, double level, double window_ns) {
+  const double bin_ns = between(result.begin_ns, result.end_ns) / static_cast<double>(kBins);
+  if (bin_ns <= 0) return std::nullopt;
+  const std::vector<double> bins = smoothed(concurrency(result), static_cast<std::size_t>(window_ns / bin_ns / 2));
   const double peak = *std::ranges::max_element(bins);
   std::size_t best = 0, best_begin = 0;
   for (std::size_t begin = 0; begin < kBins && peak > 0;) {
@@ -247,9 +272,8 @@ std::optional<Span> steady_span(const LoadResult& result, double level) {
     begin = std::max(end, begin + 1);
   }
   if (best < kLeastBins) return std::nullopt;
-  const double width = between(result.begin_ns, result.end_ns) / static_cast<double>(kBins);
   const auto at = [&](std::size_t bin) {
-    return result.begin_ns + static_cast<std::uint64_t>(static_cast<double>(bin) * width);
+    return result.begin_ns + static_cast<std::uint64_t>(static_cast<double>(bin) * bin_ns);
   };
   return Span{at(best_begin), at(best_begin + best)};
 }
@@ -266,7 +290,7 @@ Figures figures_of(const LoadResult& result, const serving::Slo& slo, double ste
   const bool capped = out.client.capped > 0;
   out.spans.push_back(span_row(result, {result.begin_ns, result.end_ns}, "whole", all, slo));
   add_latency(all, "whole", capped, out);
-  const std::optional<Span> steady = steady_span(result, steady_level);
+  const std::optional<Span> steady = steady_span(result, steady_level, window_of(result));
   if (!steady) {
     out.steady_why = "concurrency never stayed near its peak for a tenth of the time";
     return out;

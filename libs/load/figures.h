@@ -84,13 +84,15 @@ struct Figures {
 
 inline constexpr double kMostLagNs = 10e6, kMostCpuShare = 0.9;
 
-// `steady_level`: of the highest concurrency, averaged over hundredths of the duration.
+// `steady_level`: of the highest concurrency. In an open loop that goes up and down by chance: there it is averaged over
+// four times the mean answer, at most a fifth of the duration.
 Figures figures_of(const LoadResult& result, const serving::Slo& slo, double steady_level);
 
 struct Span {
   std::uint64_t begin_ns = 0, end_ns = 0;
 };
-// The longest in which concurrency stays at or above `level` of its peak, both averaged over hundredths of the duration.
-std::optional<Span> steady_span(const LoadResult& result, double level);
+// The longest in which concurrency stays at or above `level` of its peak, both averaged over hundredths of the duration,
+// or over `window_ns` if that is more.
+std::optional<Span> steady_span(const LoadResult& result, double level, double window_ns = 0);
 
 }  // namespace llmprof::load

@@ -64,7 +64,7 @@ TEST(Latencies, AMessageWithoutTextOnlyOpensTheAnswer) {
 TEST(Latencies, OneTokenHasNoTimePerToken) { EXPECT_FALSE(latencies_of(request(0, 100, {150})).tpot_ns); }
 
 TEST(Latencies, AnAnswerInOnePieceHasOnlyItsWhole) {
-  RequestRecord whole = request(0, 100, {});
+  RequestRecord whole = request(100, 100, {});
   whole.streamed = false, whole.end_ns = 300 * kMs, whole.output_tokens = 5;
   const Latencies l = latencies_of(whole);
   EXPECT_FALSE(l.ttft_ns);
@@ -158,6 +158,20 @@ TEST(Steady, WithoutRampAndDrain) {
   EXPECT_EQ(span->end_ns, 600 * kMs);
   EXPECT_EQ(steady_span(result, 0.2)->end_ns - steady_span(result, 0.2)->begin_ns, 990 * kMs);  // the first begins at 1 ms
   EXPECT_FALSE(steady_span(result_of({request(0, 1, {50})}, 0, 1000), 0.9));                     // 50 of 1000 ms
+}
+
+TEST(Steady, AnOpenLoopIsAveragedOverLongerTimes) {
+  // A request of 10 ms every 20 ms: concurrency is 1 and 0 in turn, half of the time each.
+  std::vector<RequestRecord> all;
+  for (std::uint64_t i = 0; i < 50; ++i) all.push_back(request(i * 20, i * 20 + 1, {i * 20 + 11}));
+  LoadResult result = result_of(all, 0, 1000);
+  EXPECT_FALSE(steady_span(result, 0.5));
+  const std::optional<Span> span = steady_span(result, 0.5, 40e6);
+  ASSERT_TRUE(span);
+  EXPECT_EQ(span->end_ns - span->begin_ns, 1000 * kMs);
+  EXPECT_EQ(figures_of(result, {}, 0.5).spans.size(), 1U);
+  result.open_loop = true;
+  EXPECT_EQ(figures_of(result, {}, 0.5).spans.size(), 2U);
 }
 
 TEST(Steady, ItsFiguresAreOfItsRequests) {

@@ -71,7 +71,7 @@ class Driver : public HttpClient::Handler {
     }
     result.begin_ns = begin_ns_, result.end_ns = std::max(end_ns_, begin_ns_);
     result.cpu_share = cpu_.share(result.end_ns), result.cpu_share_most = cpu_.most(result.end_ns);
-    result.interrupted = stops() > 0;
+    result.interrupted = stops() > 0, result.open_loop = options_.concurrency == 0;
     result.read_lags_ns = client_.read_lags_ns();
   }
 

@@ -82,7 +82,7 @@ struct LoadResult {
   std::vector<RequestRecord> requests;  // in the order in which they were sent, warm-up first
   std::uint64_t begin_ns = 0, end_ns = 0;  // of what is no warm-up
   std::int64_t not_sent = 0;               // whose moment did not come
-  bool interrupted = false;
+  bool interrupted = false, open_loop = false;
   double cpu_share = 0, cpu_share_most = 0;  // of one core, this thread; in its busiest second
   std::vector<std::uint32_t> read_lags_ns;
   std::vector<ClockPair> clocks;  // at begin and end

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/human.h"
 
@@ -13,6 +15,7 @@ std::string rate_words(double rate) { return base::three_digits(rate) + " reques
 
 class Search {
  public:
+  static constexpr double kNone = std::numeric_limits<double>::infinity();
   explicit Search(const SearchOptions& options) : options_(options), next_(options.first) {}
 
   double next() const { return next_; }
@@ -20,17 +23,17 @@ class Search {
   std::string take(const Probe& probe) {
     if (probe.interrupted) return "it was interrupted";
     if (!probe.kept) {
-      high_ = high_ ? std::min(*high_, probe.rate) : probe.rate;
+      high_ = std::min(high_, probe.rate);
       client_ = true;
     } else if (probe.good) {
       low = low ? std::max(*low, probe.rate) : probe.rate;
       // What is sent faster than it is served only waits: a short probe can keep loose limits so.
-      if (!high_ && probe.finished_per_s < probe.rate / 2)
+      if (high_ == kNone && probe.finished_per_s < probe.rate / 2)
         return fmt::format("at {} the server finished only {}: the probe is too short, or its limits too loose, for more",
                            rate_words(probe.rate), rate_words(probe.finished_per_s));
     } else {
-      client_ = client_ && high_ && *high_ < probe.rate;
-      high_ = high_ ? std::min(*high_, probe.rate) : probe.rate;
+      client_ = client_ && high_ < probe.rate;
+      high_ = std::min(high_, probe.rate);
     }
     return choose();
   }
@@ -38,24 +41,24 @@ class Search {
 
  private:
   std::string choose() {
-    if (!high_) {
+    if (high_ == kNone) {
       next_ = *low * 2;
       return next_ > options_.most ? fmt::format("{} were kept, and more is not tried", rate_words(*low)) : "";
     }
-    const std::string limit = client_ ? fmt::format("at {} the client did not keep up: the limit may be its own", rate_words(*high_))
-                                      : fmt::format("at {} they are not kept", rate_words(*high_));
+    const std::string limit = client_ ? fmt::format("at {} the client did not keep up: the limit may be its own", rate_words(high_))
+                                      : fmt::format("at {} they are not kept", rate_words(high_));
     if (!low) {
-      next_ = *high_ / 2;
+      next_ = high_ / 2;
       return next_ < options_.least ? limit + ", and less is not tried" : "";
     }
-    if (*high_ <= *low * (1 + options_.tolerance)) return limit;
-    next_ = std::sqrt(*low * *high_);
+    if (high_ <= *low * (1 + options_.tolerance)) return limit;
+    next_ = std::sqrt(*low * high_);
     return "";
   }
 
   const SearchOptions& options_;
   double next_;
-  std::optional<double> high_;
+  double high_ = kNone;  // the lowest that was not good
   bool client_ = false;
 };
 

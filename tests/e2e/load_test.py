@@ -1,8 +1,6 @@
 """A load against a scripted server whose numbers are known by construction, and against the embedded one."""
 import asyncio
 import json
-import os
-import pathlib
 import signal
 import subprocess
 import threading
@@ -35,7 +33,7 @@ class Server:
 
     def __init__(self, answer, endpoints=("/v1/completions",), models=("m",)):
         self.answer, self.endpoints, self.models = answer, endpoints, models
-        self.requests, self.running, self.most = [], 0, 0
+        self.requests, self.writers, self.running, self.most = [], set(), 0, 0
         self.loop = asyncio.new_event_loop()
         started = threading.Event()
         self.thread = threading.Thread(target=self.serve, args=(started,), daemon=True)
@@ -44,17 +42,29 @@ class Server:
 
     def serve(self, started):
         asyncio.set_event_loop(self.loop)
-        server = self.loop.run_until_complete(asyncio.start_server(self.client, "127.0.0.1", 0, backlog=1000))
-        self.port = server.sockets[0].getsockname()[1]
+        self.listener = self.loop.run_until_complete(asyncio.start_server(self.client, "127.0.0.1", 0, backlog=1000))
+        self.port = self.listener.sockets[0].getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         started.set()
         self.loop.run_forever()
 
     def stop(self):
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        if self.thread.is_alive():
+            self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(30)
+
+    def vanish(self):
+        """As if it were killed: every connection is reset, and nothing listens."""
+        def gone():
+            self.listener.close()
+            for writer in self.writers:
+                writer.transport.abort()
+            self.loop.call_later(0.1, self.loop.stop)
+        self.loop.call_soon_threadsafe(gone)
         self.thread.join(30)
 
     async def client(self, reader, writer):
+        self.writers.add(writer)
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -66,6 +76,7 @@ class Server:
                     break
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
+        self.writers.discard(writer)
         writer.close()
 
     async def reply(self, writer, method, path, headers, body):
@@ -116,7 +127,7 @@ class Load(Case):
 
     def load(self, server, *words, status=0, **options):
         url = server if isinstance(server, str) else server.url
-        done = self.llmprof("load", url, "--json", "-f", "-o", "out", "--prompt", "8", "--new", "4", *words, status=status, **options)
+        done = self.llmprof("load", url, "--json", "-f", "-o", "out", "--timeout", "60s", "--prompt", "8", "--new", "4", *words, status=status, **options)
         return json.loads(done.stdout) if done.stdout else done
 
     def statuses(self, result):
@@ -257,69 +268,45 @@ class Load(Case):
         other = self.serve(lambda n, body: (200, good()), endpoints=())
         self.assertIn("neither", self.llmprof("load", other.url, status=2).stderr)
 
-    def test_a_server_that_goes_away(self):
-        server = self.serve(lambda n, body: (200, good()[:1] + [30]))
-        process = subprocess.Popen([LLMPROF, "load", server.url, "--json", "-o", "out", "--requests", "12", "--rate", "200"],
-                                   cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        while len(server.requests) < 12:
-            time.sleep(0.01)
+    def start(self, server, *words):
+        return subprocess.Popen([LLMPROF, "load", server.url, "--json", "-o", "out", "--timeout", "60s", "--prompt", "8", "--new", "4", *words],
+                                cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-        def cut():
-            for task in asyncio.all_tasks(server.loop):
-                task.cancel()
-            server.loop.call_soon(server.loop.stop)
-        server.loop.call_soon_threadsafe(cut)
-        server.thread.join(30)
-        server.loop.close()
-        out, errors = process.communicate(timeout=120)
-        self.assertEqual(process.returncode, 0, errors)
-        result = json.loads(out)
+    def ended(self, process, status=0):
+        out, errors = process.communicate(timeout=300)
+        self.assertEqual(process.returncode, status, errors)
+        return json.loads(out)
+
+    def test_a_server_that_goes_away(self):
+        server = self.serve(lambda n, body: (200, good()[:1] + [60]))
+        process = self.start(server, "--requests", "12", "--rate", "200")
+        while server.running < 12 and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(0.2)  # the first message of each is on its way
+        server.vanish()
+        result = self.ended(process)
         self.assertEqual(self.statuses(result), {"cut": 12})
         self.assertEqual(self.query("out", "SELECT count(*) AS n FROM request WHERE status = 'cut'")[0]["n"], 12)
 
     def test_thousands_of_refused_connections(self):
         server = self.serve(lambda n, body: (200, good()))
-        state = {"first": True}
-
-        def answer(n, body):
-            if state["first"]:
-                state["first"] = False
-            return 200, good()
-        server.answer = answer
-        # It answers what is asked before the load, and is gone when the load begins.
-        closing = Server(lambda n, body: (200, good()))
-        url = closing.url
-        process = subprocess.Popen([LLMPROF, "load", url, "--json", "-o", "out", "--requests", "3000", "--rate", "3000", "--model", "m",
-                                    "--prompt", "4"], cwd=self.folder, env=self.environment, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
-        while not closing.requests and process.poll() is None:
+        process = self.start(server, "--requests", "3000", "--rate", "3000")
+        while not server.requests and process.poll() is None:
             time.sleep(0.001)
-
-        def close():
-            for task in asyncio.all_tasks(closing.loop):
-                task.cancel()
-            closing.loop.call_soon(closing.loop.stop)
-        closing.loop.call_soon_threadsafe(close)
-        closing.thread.join(30)
-        closing.loop.close()
-        out, errors = process.communicate(timeout=300)
-        self.assertEqual(process.returncode, 0, errors)
-        statuses = self.statuses(json.loads(out))
+        server.vanish()
+        statuses = self.statuses(self.ended(process))
         self.assertEqual(sum(statuses.values()), 3000)
-        self.assertGreater(statuses.get("refused", 0), 0)
+        self.assertGreater(statuses.get("refused", 0), 0, statuses)
         self.assertEqual(self.query("out", "SELECT count(*) AS n FROM request")[0]["n"], 3000)
 
     def interrupted(self, server, signals, *words):
-        process = subprocess.Popen([LLMPROF, "load", server.url, "--json", "-o", "out", "--prompt", "8", "--new", "4", *words],
-                                   cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        while len(server.requests) < 5:
+        process = self.start(server, *words)
+        while len(server.requests) < 5 and process.poll() is None:
             time.sleep(0.01)
         for _ in range(signals):
             process.send_signal(signal.SIGINT)
             time.sleep(0.2)
-        out, errors = process.communicate(timeout=120)
-        self.assertEqual(process.returncode, 130, errors)
-        return json.loads(out)
+        return self.ended(process, 130)
 
     def test_one_interrupt_waits_for_what_runs(self):
         server = self.serve(lambda n, body: (200, [0.1] + good()))
