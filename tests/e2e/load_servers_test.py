@@ -3,6 +3,7 @@ tokens of a data set without a server."""
 import json
 import pathlib
 import unittest
+import uuid
 
 from harness import Case
 from load_test import Server, event, text
@@ -59,6 +60,12 @@ class LoadServers(Case):
         result = self.load(server, "--ignore-eos")
         self.assertEqual(self.statuses(result), {"http 422": 4})
         self.assertIn("ignore_eos", result["statuses"][0]["example"])
+
+    def test_llama_cpp_wants_uuids_as_ids(self):
+        server = self.serve(lambda n, body: (200, [event(text("a", "stop"))]))
+        self.load(server, "--warmup", "2")
+        ids = [uuid.UUID(each["headers"]["x-request-id"]) for each in server.requests]
+        self.assertEqual((len(set(ids)), {each.version for each in ids}), (6, {4}))
 
     def test_llama_cpp_sends_messages_without_text_and_no_usage(self):
         parts = [event(text(each)) for each in ("the", "", "", " queue")] + [event(text("", "length")), event("[DONE]")]
