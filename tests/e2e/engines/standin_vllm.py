@@ -151,7 +151,7 @@ def work(pipe):
 def main():
     plugins()
     from vllm.v1.core.sched.scheduler import Request, Scheduler
-    spawn = multiprocessing.get_context("spawn")
+    spawn = multiprocessing.get_context("spawn")  # a forked child ends without its exit handlers, and its last moments are lost
     workers = []
     for _ in range(2):
         ours, theirs = spawn.Pipe()
