@@ -46,6 +46,12 @@ for wrong, error in ((lambda: llmprof.range("x")(later), TypeError), (lambda: ll
     try: wrong()
     except error: pass
     else: raise SystemExit("taken")
+for quick in (llmprof._tool._quick, None):  # as an interpreter or a tool has them that knows no other way than ctypes
+    llmprof._tool._quick = quick
+    event, make = llmprof._tool.own_mark(8, "r-1")
+    for tokens in (3, 4):
+        event.payload = 5 | tokens << 8
+        make()
 """
 
 LAUNCHES = """
@@ -119,6 +125,8 @@ class PythonTest(Case):
         steps = [int(row["payload"]) for row in rows if row["category"] == "step"]
         self.assertEqual(steps, [2 | 1 << 16 | context << 40 for context in (513, 514)])
         self.assertIn("größe", [row["name"] for row in rows if row["domain"] != "llmprof"])
+        marks = self.query("run", "select event, tokens from request_event order by ts_ns")
+        self.assertEqual([(row["event"], row["tokens"]) for row in marks], [("output", 3), ("output", 4)] * 2)
 
     def test_lines_of_launches(self):
         self.environment.update(FAKE_CUDA=str(FAKES / "libcuda.so.1"), LLMPROF_CUPTI=str(FAKES / "libcupti.so.13"))

@@ -99,6 +99,8 @@ class Engine:
     def wrap(self, owner, name, before=None, after=None, step=False):
         """before(*arguments) runs before owner.name, after(result, *arguments) behind it. Of a step: an exception ends it."""
         original = getattr(owner, name)
+        if getattr(original, "_llmprof_hook", False):  # a class that stands in two modules
+            return
         before, after = before and self.guarded(before), after and self.guarded(after)
 
         @functools.wraps(original)
@@ -114,6 +116,7 @@ class Engine:
             if after is not None:
                 after(result, *arguments, **named)
             return result
+        instead._llmprof_hook = True
         setattr(owner, name, instead)
         name = getattr(owner, "__name__", type(owner).__name__).rpartition(".")[2]
         if name not in self.owners:

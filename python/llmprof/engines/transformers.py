@@ -5,7 +5,7 @@ import sys
 
 from . import ABORTED, BLOCKS, ERROR, FINISHED, LENGTH, OUTPUT, PREEMPTED, SCHEDULED, STOPPED
 
-TRIED = (5, 12), (5, 23)  # 5.22 and 5.23 run, older ones read
+TRIED = (5, 12), (5, 23)  # 5.12, 5.19, 5.22 and 5.23 were run
 _PACKAGE = "transformers.generation.continuous_batching"
 _WARM_UP = "__warmup_"
 
@@ -89,8 +89,9 @@ def _hook(engine, module):
     wrap(state, "fork", after=hooks.forked)
     wrap(state, "update_and_check_completion", after=hooks.output)
     wrap(scheduler.Scheduler, "clear_cancelled_requests", after=hooks.cancelled)
-    if hasattr(module, "OffloadingManager"):
-        wrap(module.OffloadingManager, "offload_requests", after=hooks.offloaded)
+    for name in ("offload_requests", "offload_one_request"):  # the second until 5.16
+        if hasattr(module.OffloadingManager, name):
+            wrap(module.OffloadingManager, name, after=hooks.offloaded)
     if hasattr(module, "OutputRouter") and hasattr(module.OutputRouter, "fail_and_deliver"):
         wrap(module.OutputRouter, "fail_and_deliver", after=hooks.failed)
 

@@ -123,6 +123,8 @@ def _hook_scheduler(engine, module):
 
 
 def _hook_worker(engine, module):
+    if not hasattr(module, "WorkerWrapperBase"):  # 0.11.0 has it in the other place
+        return
     _name_requests(engine)
 
     def made(_, wrapper, *__, **___):

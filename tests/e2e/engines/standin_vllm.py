@@ -113,6 +113,7 @@ class Worker:
         def sample_tokens(self, grammar): return "output"
 ''',
     "WORKER_BASE": '''
+class WorkerBase: pass
 class WorkerWrapperBase:
     def init_worker(self):
         from vllm.v1.worker.gpu_worker import Worker
@@ -127,9 +128,8 @@ import json, multiprocessing, sys
 import vllm
 
 def base():
-    if vllm.__version__ < "0.11.1": from vllm.worker import worker_base
-    else: from vllm.v1.worker import worker_base
-    return worker_base
+    import vllm.worker.worker_base, vllm.v1.worker.worker_base
+    return vllm.worker.worker_base if vllm.__version__ < "0.11.1" else vllm.v1.worker.worker_base
 
 def plugins():
     """What vLLM does in all its processes, for a package that is installed."""
@@ -151,7 +151,7 @@ def work(pipe):
 def main():
     plugins()
     from vllm.v1.core.sched.scheduler import Request, Scheduler
-    spawn = multiprocessing.get_context("spawn")
+    spawn = multiprocessing.get_context("spawn")  # a forked child ends without its exit handlers, and its last moments are lost
     workers = []
     for _ in range(2):
         ours, theirs = spawn.Pipe()
@@ -191,5 +191,6 @@ def files(version, python):
     old = tuple(int(part) for part in version.split(".")) < (0, 11, 1)
     kept = {name: text.format(version=version, python=python) if name.endswith(("vllm/__init__.py", "gpu_worker.py")) else text
             for name, text in FILES.items() if name != "WORKER_BASE"}
-    kept["vllm/worker/worker_base.py" if old else "vllm/v1/worker/worker_base.py"] = FILES["WORKER_BASE"]
+    kept["vllm/v1/worker/worker_base.py"] = "from vllm.worker.worker_base import WorkerBase\n" if old else FILES["WORKER_BASE"]
+    kept["vllm/worker/worker_base.py"] = FILES["WORKER_BASE"] if old else "from vllm.v1.worker.worker_base import WorkerWrapperBase\n"
     return kept
