@@ -298,6 +298,13 @@ TEST_F(KnownEngine, IsNotAskedWhereItsSimulationIsFarOff) {
   EXPECT_THAT(all.replay->why, HasSubstr("does not reproduce this run"));
 }
 
+TEST_F(KnownEngine, IsOneOfSeveralNobodySimulates) {
+  run();
+  all.all.back().process_id = 2;
+  add_replay(served, all);
+  EXPECT_THAT(all.replay->why, HasSubstr("several processes"));
+}
+
 TEST_F(KnownEngine, MustBeNamed) {
   run();
   served.rules.reset();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 
 #include "analyze/counters/unmix.h"
 #include "analyze/requests/answers.h"
@@ -302,6 +303,20 @@ std::string sentence_of(const Replay& replay) {
   return "";
 }
 
+// Steps of the one process that serves; of several replicas nobody says here which request went where.
+std::vector<ServedStep> steps_of_one(const Served& served, const Requests& all) {
+  std::int64_t process = 0;
+  for (const RequestFigures& request : all.all) {
+    if (request.steps == 0) continue;
+    if (process != 0 && request.process_id != process) return {};
+    process = request.process_id;
+  }
+  std::vector<ServedStep> out;
+  std::ranges::copy_if(served.steps, std::back_inserter(out),
+                       [&](const ServedStep& step) { return step.process_id == process; });
+  return out;
+}
+
 std::string workload_words(const Asked& asked) {
   std::string out = fmt::format("{} requests as they arrived", asked.figures.size());
   if (asked.left_out > 0) out += fmt::format(", without {} that got no token", asked.left_out);
@@ -326,11 +341,13 @@ void add_replay(const Served& served, Requests& all) {
   if (asked.output_tokens > kMostTokens)
     return give_up(fmt::format("{} output tokens are more than are simulated here", asked.output_tokens));
   out.workload = workload_words(asked);
-  const std::optional<Fit> fit = fit_steps(served.steps);
+  const std::vector<ServedStep> steps = steps_of_one(served, all);
+  if (steps.empty()) return give_up("requests are served by several processes, and which by which is not simulated");
+  const std::optional<Fit> fit = fit_steps(steps);
   if (!fit) return give_up(fmt::format("fewer than {} steps tell what a step takes", kLeastSteps));
   out.step_ns = fit->weights[0], out.token_ns = fit->weights[1], out.pair_ns = fit->weights[2],
   out.sequence_ns = fit->weights[3];
-  out.between_ns = between_steps(served.steps);
+  out.between_ns = between_steps(steps);
   out.fitted_steps = fit->steps, out.fit_error = fit->error;
   const Result<Outcome> as_it_was = simulated(*served.rules, asked, *fit, out.between_ns, 1);
   if (!as_it_was) return give_up(as_it_was.error().message);
