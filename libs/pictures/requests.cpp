@@ -18,13 +18,19 @@ using Places = std::unordered_map<std::int64_t, std::size_t>;  // of requests, b
 
 constexpr std::size_t kMostBlamed = 5;  // by request
 
+RequestLane lane_of(RequestFigures figures) {
+  RequestLane lane;
+  lane.figures = std::move(figures);
+  return lane;
+}
+
 // Lanes of the source that the report's figures are of; of other sources those that no lane has by name.
 Lanes lanes_of(const analyze::Requests& requests, std::vector<RequestFigures> all) {
   Lanes lanes;
   std::map<std::string, std::size_t> by_name;
   for (const RequestFigures& figures : requests.all) {
     if (!figures.name.empty()) by_name.try_emplace(figures.name, lanes.size());
-    lanes.push_back({.figures = figures, .client = {}, .work_ns = {}, .stalled_by = {}, .parts = {}});
+    lanes.push_back(lane_of(figures));
   }
   for (RequestFigures& figures : all) {
     if (figures.source == requests.source) continue;
@@ -32,7 +38,7 @@ Lanes lanes_of(const analyze::Requests& requests, std::vector<RequestFigures> al
     if (found != by_name.end() && figures.source == "client" && !lanes[found->second].client)
       lanes[found->second].client = std::move(figures);
     else
-      lanes.push_back({.figures = std::move(figures), .client = {}, .work_ns = {}, .stalled_by = {}, .parts = {}});
+      lanes.push_back(lane_of(std::move(figures)));
   }
   std::ranges::stable_sort(lanes, {}, &RequestLane::begin_ns);
   return lanes;
@@ -61,8 +67,8 @@ Result<void> read_steps(const trace::Run& run, const Places& places, Lanes& lane
 Result<void> read_blame(const trace::Run& run, const Places& places, Lanes& lanes) {
   return trace::each_row(
       run,
-      "SELECT m.request_id, m.stalled_by, q.name, sum(m.stalled_ns)::BIGINT AS ns FROM step_member AS m LEFT JOIN request "
-      "AS q ON q.id = m.stalled_by WHERE m.stalled_by IS NOT NULL AND m.request_id IS NOT NULL GROUP BY ALL "
+      "SELECT m.request_id, m.stalled_by, q.name, sum(m.stalled_ns)::BIGINT AS ns FROM step_member AS m LEFT JOIN "
+      "request AS q ON q.id = m.stalled_by WHERE m.stalled_by IS NOT NULL AND m.request_id IS NOT NULL GROUP BY ALL "
       "ORDER BY m.request_id, ns DESC, m.stalled_by",
       [&](const trace::ChunkRow& row) {
         const auto place = places.find(row[0]);
@@ -75,7 +81,8 @@ Result<void> read_blame(const trace::Run& run, const Places& places, Lanes& lane
 // From the mark to the next step of the request, or to its end.
 Result<void> read_preemptions(const trace::Run& run, const Places& places, Lanes& lanes) {
   return trace::each_row(
-      run, "SELECT request_id, ts_ns FROM request_event WHERE event = 'preempted' AND request_id IS NOT NULL ORDER BY 2",
+      run,
+      "SELECT request_id, ts_ns FROM request_event WHERE event = 'preempted' AND request_id IS NOT NULL ORDER BY 2",
       [&](const trace::ChunkRow& row) {
         const auto place = places.find(row[0]);
         if (place == places.end()) return;
@@ -119,7 +126,8 @@ void add_moments(RequestLane& lane) {
 std::int64_t RequestLane::end_ns() const {
   std::int64_t last_ns = figures.arrival_ns;
   for (const RequestFigures* each : {&figures, client ? &*client : &figures})
-    for (const auto& moment : {each->end_ns, each->last_token_ns, each->first_token_ns, each->scheduled_ns, each->sent_ns})
+    for (const auto& moment :
+         {each->end_ns, each->last_token_ns, each->first_token_ns, each->scheduled_ns, each->sent_ns})
       last_ns = std::max(last_ns, moment.value_or(last_ns));
   for (const RequestPart& part : parts) last_ns = std::max(last_ns, part.end_ns);
   return last_ns;
@@ -159,9 +167,9 @@ std::string members_sql(std::string_view column, std::string_view ids, std::int6
   return fmt::format(
       "SELECT m.step_id, s.turn_ns - ({1}) AS begin_ns, s.end_ns - ({1}) AS end_ns, s.stage, m.request_id, q.name AS "
       "request, m.tokens, m.context, m.prefill::INTEGER AS prefill, m.sampled::INTEGER AS sampled, m.time_ns, "
-      "m.stalled_ns, b.name AS stalled_by, m.stalled_by AS stalled_by_id, n.requests AS members{2} FROM step_member AS m "
-      "JOIN step AS s ON s.id = m.step_id JOIN (SELECT step_id, count(request_id) AS requests FROM step_member GROUP BY "
-      "step_id) AS n ON n.step_id = m.step_id LEFT JOIN request AS q ON q.id = m.request_id LEFT JOIN request AS b ON "
+      "m.stalled_ns, b.name AS stalled_by, m.stalled_by AS stalled_by_id, n.requests AS members{2} FROM step_member AS "
+      "m JOIN step AS s ON s.id = m.step_id JOIN (SELECT step_id, count(request_id) AS requests FROM step_member GROUP "
+      "BY step_id) AS n ON n.step_id = m.step_id LEFT JOIN request AS q ON q.id = m.request_id LEFT JOIN request AS b ON "
       "b.id = m.stalled_by WHERE m.{0} IN ({3}) ORDER BY s.turn_ns, m.step_id, m.request_id NULLS LAST",
       column, origin_ns, work, ids);
 }
@@ -179,6 +187,10 @@ Result<RequestPicture> RequestPicture::open(const trace::Run& run, const analyze
   picture.span_ = {picture.lanes_.front().begin_ns(), picture.lanes_.front().begin_ns() + 1};
   for (RequestLane& lane : picture.lanes_) {
     add_moments(lane);
+    for (const RequestPart& part : lane.parts) {
+      RequestLane::InState& state = lane.in_states[static_cast<std::size_t>(part.state)];
+      state.ns += part.end_ns - part.begin_ns, state.steps += part.steps;
+    }
     picture.span_.end_ns = std::max(picture.span_.end_ns, lane.end_ns());
   }
   return picture;

@@ -50,7 +50,13 @@ struct RequestLane {
   std::array<std::int64_t, analyze::kWorkKinds.size()> work_ns{};  // its part of steps
   std::vector<RequestBlame> stalled_by;                            // most first
   std::vector<RequestPart> parts;                                  // by begin
-  std::int64_t begin_ns() const { return client ? std::min(client->arrival_ns, figures.arrival_ns) : figures.arrival_ns; }
+  struct InState {
+    std::int64_t ns = 0, steps = 0;
+  };
+  std::array<InState, kRequestStates.size()> in_states{};  // the parts added up
+  std::int64_t begin_ns() const {
+    return client ? std::min(client->arrival_ns, figures.arrival_ns) : figures.arrival_ns;
+  }
   std::int64_t end_ns() const;  // the last that is known of it
 };
 
@@ -80,7 +86,8 @@ class RequestPicture {
 // Parts merged to pixels; those that end before the window or begin after it are left out.
 std::vector<RequestPart> merged_parts(const std::vector<RequestPart>& parts, Window window, std::int64_t pixel_ns);
 
-// Rows of step_member with their steps, those of m.`column` in `ids` (a number or a SELECT). Times count from `origin_ns`.
+// Rows of step_member with their steps, those of m.`column` in `ids` (a number or a SELECT). Times count from
+// `origin_ns`.
 std::string members_sql(std::string_view column, std::string_view ids, std::int64_t origin_ns);
 
 // Requests that run and wait, use of the KV cache, tokens per second.

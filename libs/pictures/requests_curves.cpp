@@ -44,7 +44,8 @@ class Levels {
     curve.name = name, curve.unit = unit;
   }
   void add(std::int64_t ts_ns, double value) {
-    const std::int64_t begin_ns = span_.begin_ns + std::max<std::int64_t>(0, ts_ns - span_.begin_ns) / pixel_ns_ * pixel_ns_;
+    const std::int64_t pixel = std::max<std::int64_t>(0, ts_ns - span_.begin_ns) / pixel_ns_;
+    const std::int64_t begin_ns = span_.begin_ns + pixel * pixel_ns_;
     if (!curve.ts_ns.empty() && begin_ns > curve.ts_ns.back() + pixel_ns_) {  // between them it did not change
       curve.ts_ns.push_back(curve.ts_ns.back() + pixel_ns_);
       curve.low.push_back(last_);
@@ -87,7 +88,8 @@ void add_counts(const std::vector<RequestLane>& lanes, Window span, std::vector<
     for (std::size_t i = 0; i < changes.size(); ++i) {
       count.now += changes[i].*count.change;
       any = any || changes[i].*count.change != 0;
-      if (i + 1 == changes.size() || changes[i + 1].ts_ns != changes[i].ts_ns) count.levels.add(changes[i].ts_ns, count.now);
+      const bool last = i + 1 == changes.size() || changes[i + 1].ts_ns != changes[i].ts_ns;  // of this moment
+      if (last) count.levels.add(changes[i].ts_ns, count.now);
     }
     count.levels.curve.group = "requests";
     if (any) out.push_back(std::move(count.levels.curve));
@@ -111,7 +113,7 @@ Result<void> add_blocks(const trace::Run& run, Window span, std::vector<Curve>& 
 class Rates {
  public:
   Rates(const char* name, Window span)
-      : span_(span), bin_ns_(std::max<std::int64_t>(1, (span.end_ns - span.begin_ns + std::int64_t{kRateBins}) / std::int64_t{kRateBins})) {
+      : span_(span), bin_ns_((span.end_ns - span.begin_ns + std::int64_t{kRateBins}) / std::int64_t{kRateBins}) {
     curve_.group = "tokens", curve_.name = name, curve_.unit = "tokens/s";
   }
   void add(std::int64_t begin_ns, std::int64_t end_ns, std::int64_t tokens) {
@@ -149,9 +151,9 @@ Result<void> add_rates(const trace::Run& run, Window span, std::vector<Curve>& o
   Rates outputs("output tokens", span), prompts("tokens of prompts", span), delivered("output tokens", span);
   LLMPROF_TRY(trace::each_row(
       run,
-      "SELECT s.turn_ns, s.end_ns, count(*) FILTER (m.sampled), coalesce(sum(m.tokens) FILTER (m.prefill), 0)::BIGINT FROM "
-      "step_member AS m JOIN step AS s ON s.id = m.step_id WHERE m.request_id IS NOT NULL GROUP BY s.id, s.turn_ns, "
-      "s.end_ns",
+      "SELECT s.turn_ns, s.end_ns, count(*) FILTER (m.sampled), coalesce(sum(m.tokens) FILTER (m.prefill), 0)::BIGINT "
+      "FROM step_member AS m JOIN step AS s ON s.id = m.step_id WHERE m.request_id IS NOT NULL GROUP BY s.id, "
+      "s.turn_ns, s.end_ns",
       [&](const trace::ChunkRow& row) {
         outputs.add(row[0], row[1], row[2]);
         prompts.add(row[0], row[1], row[3]);

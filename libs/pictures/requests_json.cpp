@@ -49,6 +49,10 @@ Json row_json(const RequestLane& lane, std::int64_t origin_ns) {
   for (std::size_t i = 0; i < lane.work_ns.size(); ++i) row[analyze::kWorkKinds[i].column] = lane.work_ns[i];
   Json& by = row["stalled_most_by"] = Json::array();
   for (const RequestBlame& blame : lane.stalled_by) by.push_back({blame.id, base::text_or_null(blame.name), blame.ns});
+  row["from_ns"] = lane.begin_ns() - origin_ns, row["to_ns"] = lane.end_ns() - origin_ns;
+  Json& in_states = row["in_states"] = Json::array();
+  for (std::size_t i = 0; i < lane.in_states.size(); ++i)
+    if (lane.in_states[i].ns > 0) in_states.push_back({i, lane.in_states[i].ns, lane.in_states[i].steps});
   Json& client = row["client"] = nullptr;
   if (!lane.client) return row;
   const Json seen = base::fields_json(from_origin(*lane.client, origin_ns));
@@ -71,7 +75,8 @@ Picked picked(Picked all, std::size_t most) {
   std::unordered_set<const RequestLane*> kept;
   const auto keep = [&](std::size_t count, auto&& value) {
     Picked sorted;
-    std::ranges::copy_if(all, std::back_inserter(sorted), [&](const RequestLane* lane) { return value(lane->figures) > 0; });
+    for (const RequestLane* lane : all)
+      if (value(lane->figures) > 0) sorted.push_back(lane);
     std::ranges::stable_sort(sorted, std::ranges::greater{},
                              [&](const RequestLane* lane) { return value(lane->figures); });
     for (std::size_t i = 0; i < std::min(count, sorted.size()); ++i) kept.insert(sorted[i]);
@@ -128,7 +133,8 @@ Json distributions(const std::vector<RequestLane>& lanes) {
   for (const Metric& metric : kMetrics) {
     std::map<std::string, std::vector<std::int64_t>, std::greater<>> by_source;  // server before client
     const auto add = [&](const RequestFigures& figures) {
-      if (const auto value = figures.*metric.value; value && !figures.warm_up) by_source[figures.source].push_back(*value);
+      const std::optional<std::int64_t> value = figures.*metric.value;
+      if (value && !figures.warm_up) by_source[figures.source].push_back(*value);
     };
     for (const RequestLane& lane : lanes) {
       add(lane.figures);
@@ -205,7 +211,8 @@ std::vector<const RequestLane*> notable(const std::vector<RequestLane>& lanes) {
     if (lane.figures.steps > 0) all.push_back(&lane);
   const auto by = [&](auto&& value, std::size_t place_from_top) {
     if (all.empty()) return;
-    std::ranges::stable_sort(all, std::ranges::greater{}, [&](const RequestLane* lane) { return value(lane->figures); });
+    std::ranges::stable_sort(all, std::ranges::greater{},
+                             [&](const RequestLane* lane) { return value(lane->figures); });
     if (std::ranges::find(out, all[place_from_top]) == out.end()) out.push_back(all[place_from_top]);
   };
   const auto stalled = [](const RequestFigures& figures) { return figures.stalled_ns.value_or(0); };

@@ -18,8 +18,9 @@ using ::testing::ElementsAre;
 std::vector<std::string> texts(const std::vector<RequestPart>& parts) {
   std::vector<std::string> out;
   for (const RequestPart& part : parts)
-    out.push_back(std::string(kRequestStates[static_cast<std::size_t>(part.state)]) + " " + std::to_string(part.begin_ns) +
-                  ".." + std::to_string(part.end_ns) + " " + std::to_string(part.steps));
+    out.push_back(std::string(kRequestStates[static_cast<std::size_t>(part.state)]) + " " +
+                  std::to_string(part.begin_ns) + ".." + std::to_string(part.end_ns) + " " +
+                  std::to_string(part.steps));
   return out;
 }
 
@@ -28,14 +29,17 @@ TEST(RequestParts, AreMergedToPixels) {
                                           {104, 106, State::kDecode, 1, 0}, {106, 126, State::kDecode, 1, 0},
                                           {126, 226, State::kDecode, 1, 0}, {300, 304, State::kStalled, 1, 3}};
   EXPECT_EQ(merged_parts(parts, {0, 400}, 1).size(), parts.size());
-  // Of ten nanoseconds: what shares a pixel is what took most of it; long steps stay apart, and so does what is far away.
+  // Of ten nanoseconds: what shares a pixel is what took most of it; long steps stay apart, and so does what is far
+  // away.
   EXPECT_THAT(texts(merged_parts(parts, {0, 400}, 10)),
-              ElementsAre("queued 0..100 0", "prefill 100..106 2", "decode 106..126 1", "decode 126..226 1", "stalled 300..304 1"));
+              ElementsAre("queued 0..100 0", "prefill 100..106 2", "decode 106..126 1", "decode 126..226 1",
+                          "stalled 300..304 1"));
   EXPECT_THAT(texts(merged_parts(parts, {230, 400}, 10)), ElementsAre("stalled 300..304 1"));
 }
 
-// The engine: a's prompt from 2000 to 3000, then a token of a and the prompt of b to 4000; b loses its cache at 4100 and
-// computes it again from 5000 to 5500. The client of a wanted it sent at 400; c is known to its client alone, and fails.
+// The engine: a's prompt from 2000 to 3000, then a token of a and the prompt of b to 4000; b loses its cache at 4100
+// and computes it again from 5000 to 5500. The client of a wanted it sent at 400; c is known to its client alone, and
+// fails.
 void write_run(const std::string& folder) {
   auto writer = trace::RunWriter::create(folder);
   ASSERT_TRUE(writer) << writer.error().message;
@@ -46,7 +50,8 @@ void write_run(const std::string& folder) {
   for (const auto& [begin, end] : {std::pair{2000, 3000}, {3000, 4000}, {5000, 5500}})
     writer->add(trace::RangeRow{
         .id = ++range, .begin_ns = begin, .end_ns = end, .name = name("decode"), .process_id = 1, .thread_id = 1});
-  const auto mark = [&](std::int64_t ts, std::int64_t request, const char* event, std::int64_t tokens, std::int64_t context) {
+  const auto mark = [&](std::int64_t ts, std::int64_t request, const char* event, std::int64_t tokens,
+                        std::int64_t context) {
     writer->add(trace::RequestEventRow{.ts_ns = ts, .request_id = request, .event = name(event), .tokens = tokens,
                                        .context = context, .process_id = 1, .thread_id = 1});
   };
@@ -94,7 +99,8 @@ TEST_F(RequestLanes, SayWhatEachWaitedFor) {
   EXPECT_THAT(texts(picture_.lanes()[0].parts),
               ElementsAre("client 400..700 0", "queued 1000..2000 0", "prefill 2000..3000 1", "decode 3000..4000 1"));
   EXPECT_THAT(texts(picture_.lanes()[1].parts),
-              ElementsAre("queued 2500..3000 0", "prefill 3000..4000 1", "preempted 4100..5000 0", "prefill 5000..5500 1"));
+              ElementsAre("queued 2500..3000 0", "prefill 3000..4000 1", "preempted 4100..5000 0",
+                          "prefill 5000..5500 1"));
   EXPECT_THAT(texts(picture_.lanes()[2].parts),
               ElementsAre("client 5000..5200 0", "awaited 5200..6000 0", "delivered 6000..7000 0"));
   EXPECT_EQ(picture_.span().begin_ns, 400);
@@ -109,10 +115,15 @@ TEST_F(RequestLanes, AsColumnsOfAWindow) {
   EXPECT_EQ(all["rows"]["client"][0]["ttft_ns"], 2900);
   EXPECT_TRUE(all["rows"]["client"][1].is_null());
   EXPECT_EQ(all["parts"]["begin"][0], 0);
+  // Queued, prefill, preempted.
+  EXPECT_EQ(all["rows"]["in_states"][1], Json({{1, 500, 0}, {3, 1500, 2}, {6, 900, 0}}));
+  EXPECT_EQ(all["rows"]["from_ns"], Json({0, 2100, 4600}));
+  EXPECT_EQ(all["rows"]["to_ns"], Json({3900, 5100, 6600}));
   EXPECT_EQ(all["parts"]["request"].size(), 11U);
   const Json late = picture_.window({6500, 6600}, 100, {});
   EXPECT_EQ(late["rows"]["name"], Json({"c"}));
   EXPECT_EQ(late["parts"]["state"].size(), 1U);
+  EXPECT_EQ(late["rows"]["in_states"][0].size(), 3U);  // of all of it
   // Where not all fit, the one that failed is there.
   const Json few = picture_.window(picture_.span(), 100, {.requests = 4, .parts = 30000, .member_rows = 0});
   EXPECT_EQ(few["rows"]["name"].size(), 3U);

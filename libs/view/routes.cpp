@@ -99,7 +99,8 @@ std::string read_window(std::string_view query, std::optional<pictures::Window>&
 
 Response timeline(const Routes& routes, std::size_t run, std::string_view query) {
   pictures::TimelineRequest wanted;
-  if (const std::string wrong = read_window(query, wanted.window, wanted.width); !wrong.empty()) return refusal(400, wrong);
+  const std::string wrong = read_window(query, wanted.window, wanted.width);
+  if (!wrong.empty()) return refusal(400, wrong);
   const auto stage = decoded(parameter(query, "stage").value_or(""));
   if (!stage) return refusal(400, "stage: malformed");
   wanted.stage = *stage;

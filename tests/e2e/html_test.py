@@ -112,6 +112,35 @@ class Page(Case):
             self.assertEqual(lane["begin"], sorted(lane["begin"]))
             self.assertTrue(all(e <= b for e, b in zip(lane["end"], lane["begin"][1:])), lane["name"])
 
+    def test_requests(self):
+        shutil.copytree(HERE.parent / "runs/serving", self.folder / "serving.llmprof", copy_function=shutil.copy)
+        _, data = self.page("serving")
+        run = data["runs"][0]
+        requests, rows = run["requests"], run["requests"]["rows"]
+        self.assertEqual(run["report"]["requests"]["all"], [])  # they are the columns
+        self.assertEqual({len(column) for column in rows.values()}, {24})
+        # Time in steps, by another way.
+        states, expected = requests["states"], {row["request_id"]: row for row in self.query("serving", """
+            SELECT m.request_id, count(*) AS steps, sum(m.time_ns) AS part, sum(s.end_ns - s.turn_ns) FILTER (m.prefill) AS prefill,
+              sum(s.end_ns - s.turn_ns) FILTER (NOT m.prefill) AS decode, sum(m.attention_ns) AS attention
+            FROM step_member AS m JOIN step AS s ON s.id = m.step_id WHERE m.request_id IS NOT NULL GROUP BY 1""")}
+        for place, request in enumerate(rows["id"]):
+            spent = {states[state]: ns for state, ns, _ in rows["in_states"][place]}
+            want = expected[request]
+            self.assertEqual(spent.get("prefill", 0), want["prefill"])
+            self.assertEqual(spent.get("decode", 0) + spent.get("stalled", 0), want["decode"] or 0)
+            self.assertEqual((rows["time_ns"][place], rows["attention_ns"][place]), (want["part"], want["attention"]))
+            self.assertEqual(sum(steps for _, _, steps in rows["in_states"][place]), want["steps"])
+        parts = requests["parts"]
+        self.assertEqual(sum(parts["steps"]), sum(row["steps"] for row in expected.values()))
+        self.assertIn("preempted", {states[state] for state in parts["state"]})
+        self.assertEqual(sorted(requests["members"]["requests"]), sorted(rows["id"]))
+        waiting = next(curve for curve in requests["curves"] if curve["name"] == "waiting")
+        self.assertEqual(max(waiting["high"]), self.query("serving", """
+            SELECT max(n) AS n FROM (SELECT (SELECT count(*) FROM request AS b WHERE b.arrival_ns <= a.arrival_ns AND a.arrival_ns <
+              (SELECT min(s.turn_ns) FROM step_member AS m JOIN step AS s ON s.id = m.step_id WHERE m.request_id = b.id)) AS n
+              FROM request AS a)""")[0]["n"])
+
     def test_hostile_names_stay_names(self):
         run = self.folder / "<img src=x onerror=window.hostile_ran=99>.llmprof"
         subprocess.run([MAKE_HOSTILE, run], check=True, timeout=600)

@@ -1,11 +1,11 @@
 // Requests that the program served or sent: over time, one by one, and how long they took.
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { type Curve, list, type RequestData, type Report, type Row, type View } from "../data";
 import { DescribedTable, drawable, type Own } from "../described";
 import { Name, Section, shown } from "../parts";
 import { LineChart, type Series } from "../pictures/charts";
 import { RequestDetails } from "../pictures/requests/details";
-import type { Lane } from "../pictures/requests/model";
+import { type Lane, lanesOf } from "../pictures/requests/model";
 import { RequestGantt } from "../pictures/requests/view";
 import { column, Table } from "../table";
 import { count, plural, timeText } from "../text";
@@ -40,14 +40,15 @@ function Drawn({ view, data, report }: { view: View; data: RequestData; report: 
   const [selected, setSelected] = useState<number | null>(null);
   const [lanes, setLanes] = useState<Lane[]>([]);
   const [kept, setKept] = useState<Lane | null>(null);  // a window that is asked for later may not have it
-  const found = lanes.find(({ id }) => id === selected);
+  const all = useMemo(() => lanesOf(data), [data]);  // lanes are those of the window
+  const found = lanes.find(({ id }) => id === selected) ?? all.find(({ id }) => id === selected);
   useEffect(() => { if (found) setKept(found); }, [found]);
   const lane = found ?? (kept?.id === selected ? kept : null);
   const ask = useCallback((window: [number, number], width: number) => view.source.requests(view.index, window, width),
                           [view.source, view.index]);
   const own: Own = { name: { title: "request", show: (row) => (
     <button type="button" class="link" onClick={() => setSelected(row["id"])}><Name text={row["name"] ?? row["id"]} /></button>) } };
-  const rows = lanes.filter(({ row }) => row["source"] === report["requests"]["source"] && !row["warm_up"])
+  const rows = all.filter(({ row }) => row["source"] === report["requests"]["source"] && !row["warm_up"])
     .map(({ row }) => (row["steps"] > 0 ? row : { ...row, device_ns: null }));
   return (
     <>

@@ -14,6 +14,7 @@ const data: RequestData = {
   span: [5000, 5400], window: [5000, 5400], pixel_ns: 1, in_window: 2, states: ["queued", "stalled"],
   rows: { id: [1, 2], name: ["<img src=x>\u202E", "b"], arrival_ns: [0, 10], ttft_ns: [2e6, null], status: ["length", "aborted"], time_ns: [80, 0],
           e2e_ns: [5e6, null], steps: [1, 0], stalled_ns: [30, null], stalled_most_by: [[[2, "b", 30]], []], attention_ns: [60, 0], idle_ns: [20, 0],
+          from_ns: [0, 10], to_ns: [200, 60], in_states: [[[0, 100, 0], [1, 100, 1]], [[0, 50, 0]]],
           client: [{ arrival_ns: -1e6, sent_ns: -9e5, ttft_ns: 3e6, e2e_ns: 6e6, tpot_ns: null }, null] },
   parts: { request: [0, 0, 1], state: [0, 1, 0], begin: [0, 100, 10], end: [100, 200, 60], steps: [0, 1, 0], stalled_ns: [0, 30, 0] },
   works: [{ key: "attention_ns", work: "attention", rule: "by pairs of tokens" }, { key: "idle_ns", work: "device idle", rule: "equal parts" }],

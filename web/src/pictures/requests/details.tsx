@@ -26,7 +26,7 @@ export function RequestDetails({ view, data, lane, onSelect }: Props) {
         <div>
           <h4>Where its time went</h4>
           <Table description={{ name: "states", title: "Where its time went", columns: stateColumns }}
-                 rows={timeIn(lane).map((each) => ({ ...each, text: lookOf(each.state).text, meaning: lookOf(each.state).meaning }))} />
+                 rows={timeIn(lane, data.states).map((each) => ({ ...each, text: lookOf(each.state).text, meaning: lookOf(each.state).meaning }))} />
         </div>
         {works.length > 0 && (
           <div>

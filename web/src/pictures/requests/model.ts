@@ -3,6 +3,7 @@ import type { RequestLanes, Row } from "../../data";
 import type { Range } from "../drawing";
 
 export interface Part { state: string; begin: number; end: number; steps: number; stalled: number }
+// begin and end: of all that is known of it; parts: as merged, those of the window.
 export interface Lane { id: number; name: string; row: Row; parts: Part[]; begin: number; end: number }
 
 // In the order in which a request goes through them. Hatched: it waits for others.
@@ -20,20 +21,15 @@ export const looks: Record<string, StateLook> = {
 };
 export const lookOf = (state: string): StateLook => looks[state] ?? { text: state, meaning: "", variable: "--p-muted" };
 
-const moments = ["arrival_ns", "sent_ns", "scheduled_ns", "first_token_ns", "last_token_ns", "end_ns"];
-
 export function lanesOf({ rows, parts, states }: RequestLanes): Lane[] {
   const keys = Object.keys(rows), count = rows["id"]?.length ?? 0;
   const lanes = Array.from({ length: count }, (_, at): Lane => {
     const row: Row = Object.fromEntries(keys.map((key) => [key, rows[key]![at]]));
-    const times = [row, row["client"] ?? {}].flatMap((from) => moments.map((key) => from[key])).filter((each) => typeof each === "number");
-    return { id: Number(row["id"]), name: String(row["name"] ?? `request ${row["id"]}`), row, parts: [],
-             begin: Math.min(...times), end: Math.max(...times) };
+    return { id: Number(row["id"]), name: String(row["name"] ?? `request ${row["id"]}`), row, parts: [], begin: row["from_ns"], end: row["to_ns"] };
   });
   parts.request.forEach((lane, at) => {
-    const [begin, end] = [parts.begin[at]!, parts.end[at]!], of = lanes[lane]!;
-    of.parts.push({ state: states[parts.state[at]!] ?? "", begin, end, steps: parts.steps[at]!, stalled: parts.stalled_ns[at]! });
-    of.end = Math.max(of.end, end);
+    lanes[lane]!.parts.push({ state: states[parts.state[at]!] ?? "", begin: parts.begin[at]!, end: parts.end[at]!, steps: parts.steps[at]!,
+                              stalled: parts.stalled_ns[at]! });
   });
   return lanes;
 }
@@ -87,16 +83,10 @@ export function mixture(rows: Lane[][], [from, to]: Range, high: number, columns
   return cells;
 }
 
-// Time of a request in each state, as far as it is known, longest first; of one with steps also the time between them.
-export function timeIn({ parts, row, begin, end }: Lane): { state: string; ns: number; steps: number }[] {
-  const sums = new Map<string, { state: string; ns: number; steps: number }>();
-  for (const { state, begin, end, steps } of parts) {
-    const sum = sums.get(state) ?? { state, ns: 0, steps: 0 };
-    sum.ns += end - begin;
-    sum.steps += steps;
-    sums.set(state, sum);
-  }
-  const between = end - begin - [...sums.values()].reduce((sum, { ns }) => sum + ns, 0);
-  if (row["steps"] > 0 && between > 0) sums.set("between", { state: "between", ns: between, steps: 0 });
-  return [...sums.values()].sort((a, b) => b.ns - a.ns);
+// Time of a request in each state, longest first; of one with steps also the time between them.
+export function timeIn({ row, begin, end }: Lane, states: string[]): { state: string; ns: number; steps: number }[] {
+  const sums = ((row["in_states"] ?? []) as [number, number, number][]).map(([state, ns, steps]) => ({ state: states[state] ?? "", ns, steps }));
+  const between = end - begin - sums.reduce((sum, { ns }) => sum + ns, 0);
+  if (row["steps"] > 0 && between > 0) sums.push({ state: "between", ns: between, steps: 0 });
+  return sums.sort((a, b) => b.ns - a.ns);
 }

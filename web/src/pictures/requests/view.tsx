@@ -27,7 +27,7 @@ export function RequestGantt({ data, ask, selected, onSelect, onLanes }: Props) 
   const [top, setTop] = useState(0);
   const [hover, setHover] = useState<{ x: number; y: number; lane: Lane; at: number } | null>(null);
   const left = clamp(Math.round(width * 0.16), 72, 190);
-  const { lanes: all, answer, loading, error } = useLanes(data, ask, window, limits, width);
+  const { lanes: all, whole, answer, loading, error } = useLanes(data, ask, window, limits, width);
   useEffect(() => onLanes(all), [all]);
   const lanes = useMemo(() => inView(all, window, filter, query), [all, window[0], window[1], filter, query]);
   const fits = lanes.length * lineHeight <= mostHeight, one = fits || each, perPixel = (window[1] - window[0]) / Math.max(1, width - left);
@@ -62,7 +62,7 @@ export function RequestGantt({ data, ask, selected, onSelect, onLanes }: Props) 
   const keys = { window, limits, parts: [], selected: null, onWindow: move, onSelect: nothing, onZoomTo: nothing, marked: false, onMark: nothing };
   useHoverKeys(element, keys);
   useEffect(() => {  // what was selected elsewhere comes into view
-    const now = all.find(({ id }) => id === selected), box = scroller.current;
+    const now = [...all, ...whole].find(({ id }) => id === selected), box = scroller.current;
     if (now && (now.end < window[0] || now.begin > window[1])) zoomTo(now);
     if (each && box && at >= 0 && (at * lane < box.scrollTop || (at + 1) * lane > box.scrollTop + height)) box.scrollTop = at * lane - height / 2;
   }, [selected]);
@@ -164,8 +164,9 @@ function useLanes(data: RequestData, ask: Ask, window: Range, limits: Range, wid
     }, settleMs);
     return () => clearTimeout(timer);
   }, [needed, ask, window[0], window[1], width]);
-  const lanes = useMemo(() => lanesOf(known ?? data), [known, data]);
-  return { lanes, answer: known, loading, error };
+  const whole = useMemo(() => lanesOf(data), [data]);
+  const lanes = useMemo(() => (known ? lanesOf(known) : whole), [known, whole]);
+  return { lanes, whole, answer: known, loading, error };
 }
 
 function Legend({ states, lanes }: { states: string[]; lanes: Lane[] }) {
