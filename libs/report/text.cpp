@@ -319,7 +319,7 @@ constexpr std::array<NamedPart, 20> kParts{{
      }},
     {{"requests", "requests: latencies, what steps did for them, who held whom up", "requests.all[]"},
      [](const Page& page, const Style& style, const TableText& tables) {
-       return requests_section(page, style, tables);
+       return requests_section(page, style, tables) + tables.section("reported[]", style);
      }},
     {{"server", "metrics of an inference server: requests, KV cache, latencies"},
      [](const Page& page, const Style& style, const TableText& tables) {
