@@ -107,7 +107,7 @@ std::string request_lines(const Page& page) {
   if (requests.count == 0) return "";
   std::string out = fmt::format("{}, {} finished", counted(requests.count, "request"), requests.finished);
   if (requests.failed > 0) out += fmt::format(", {} failed", requests.failed);
-  for (const char* metric : {"TTFT", "TTFT sent", "TPOT", "queue"}) {
+  for (const char* metric : {"TTFT", "TPOT", "queue"}) {
     if (const RequestLatency* found = latency(requests, metric))
       out += fmt::format("; {} p50 {}, p99 {}", metric, ns(found->p50_ns), ns(found->p99_ns));
   }

@@ -21,8 +21,7 @@ std::vector<std::string> seeds() {
 }
 
 std::vector<std::string> dictionary() {
-  return {"\"ttfts\": [", "\"itls\": [[", "\"start_times\": [", "Infinity", "-Infinity", "NaN", "1e308", "-1", "_ms\"", "\"p99.9_", "
-{"};
+  return {"\"ttfts\": [", "\"itls\": [[", "\"start_times\": [", "Infinity", "-Infinity", "NaN", "1e308", "-1", "_ms\"", "\"p99.9_", "\n{"};
 }
 
 }  // namespace

@@ -53,6 +53,8 @@ constexpr std::array kMeanings = {
     Meaning{"prefill_throughput_per_user", "", "", "prompt tokens / time to first token of a request"},
     Meaning{"output_sequence_length", "output_tokens", "", "output and reasoning, counted again by the client's tokenizer"},
     Meaning{"input_sequence_length", "prompt_tokens", "", "counted by the client's tokenizer"},
+    Meaning{"total_osl", "total_output_tokens", "", "output_sequence_length of all requests"},
+    Meaning{"total_isl", "total_prompt_tokens", "", "input_sequence_length of all requests"},
     Meaning{"usage_completion_tokens", "", "", "output tokens as the server's usage says"},
     Meaning{"usage_prompt_tokens", "", "", "prompt tokens as the server's usage says"},
     Meaning{"goodput", "goodput", "", "requests within all limits / benchmark duration"},

@@ -39,8 +39,8 @@ struct Section {
 constexpr std::array kRequestInfo = {
     Meaning{"num_requests", "finished_requests", "requests", ""},
     Meaning{"avg_num_concurrent_requests", "concurrency", "requests", "sum of the requests' times / total latency"},
-    Meaning{"avg_input_length", "", "tokens", "mean over requests"},
-    Meaning{"avg_output_length", "", "tokens", "mean over requests"},
+    Meaning{"avg_input_length", "prompt_tokens", "tokens", "of a request; the mean"},
+    Meaning{"avg_output_length", "output_tokens", "tokens", "of a request; the mean"},
 };
 constexpr std::array kPerformance = {
     Meaning{"total_latency_ms", "duration", "ms", "first submission to the last end"},
@@ -118,7 +118,8 @@ class BenchReader {
     for (const Section& section : kSections) {
       const Json* figures = member(report, section.name);
       for (const Meaning& meaning : section.figures) {
-        if (figures != nullptr) experiment.figure(meaning, "value", member(*figures, meaning.metric));
+        if (figures == nullptr) continue;
+        experiment.figure(meaning, meaning.metric.starts_with("avg_") ? "mean" : "value", member(*figures, meaning.metric));
       }
     }
     for (const char* part : {"performance", "streaming_metrics", "decoding_stats"}) {

@@ -23,8 +23,8 @@ TEST(TrtllmBench, Report) {
   for (const auto& row : imports.sink.rows<trace::ReportedFigureRow>())
     all += imports.name(row.metric) + "/" + imports.name(row.statistic) + "(" + imports.name(row.key) + ") ";
   EXPECT_EQ(all,
-            "num_requests/value(finished_requests) avg_input_length/value() total_latency_ms/value(duration) "
-            "request_throughput_req_s/value(requests_per_s) avg_ttft_ms/value(ttft_submitted) "
+            "num_requests/value(finished_requests) avg_input_length/mean(prompt_tokens) total_latency_ms/value(duration) "
+            "request_throughput_req_s/value(requests_per_s) avg_ttft_ms/mean(ttft_submitted) "
             "request_latency_percentiles_ms/p50(e2e_submitted) request_latency_percentiles_ms/min(e2e_submitted) "
             "request_latency_percentiles_ms/mean(e2e_submitted) tpot_percentiles/p99(tpot) ");
 }
