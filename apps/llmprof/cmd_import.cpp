@@ -141,8 +141,12 @@ void tell_text(const Imported& imported, double seconds) {
     text += fmt::format("{}: {}{}, {} rows\n", file.name, file.title, file.tool.empty() ? "" : " (" + file.tool + ")",
                         file.rows);
   }
-  text += fmt::format("{} kernels, {} ranges, {} operators, {} matrix products", imported.kernels, imported.ranges,
-                      imported.ops, imported.gemms);
+  const bool results = imported.requests + imported.figures > 0;
+  if (!results || imported.kernels + imported.ranges + imported.ops + imported.gemms > 0) {
+    text += fmt::format("{} kernels, {} ranges, {} operators, {} matrix products{}", imported.kernels, imported.ranges,
+                        imported.ops, imported.gemms, results ? ", " : "");
+  }
+  if (results) text += fmt::format("{} requests, {} figures", imported.requests, imported.figures);
   if (imported.calls_joined > 0) text += fmt::format(", {} calls joined to kernels", imported.calls_joined);
   text += fmt::format("; {} in {}\n", base::human_bytes(bytes), base::human_ns(seconds * 1e9));
   for (const ImportLoss& lost : imported.losses)
@@ -163,7 +167,9 @@ void tell_json(const Imported& imported, double seconds, int exit_status) {
                       {"ranges", imported.ranges},
                       {"ops", imported.ops},
                       {"gemms", imported.gemms},
-                      {"calls_joined", imported.calls_joined}};
+                      {"calls_joined", imported.calls_joined},
+                      {"requests", imported.requests},
+                      {"figures", imported.figures}};
   json["losses"] = base::Json::array();
   for (const ImportLoss& lost : imported.losses) {
     json["losses"].push_back(base::fields_json(loss_entry(lost.loss, lost.count, lost.detail)));

@@ -169,6 +169,8 @@ void Assembler::keep_rows(const trace::Table& table, const std::byte* rows, std:
   if (kernels) out_.kernels += added;
   if (&table == &trace::table_of<trace::RangeRow>()) out_.ranges += added;
   if (&table == &trace::table_of<trace::OpRow>()) out_.ops += added;
+  if (&table == &trace::table_of<trace::RequestRow>()) out_.requests += added;
+  if (&table == &trace::table_of<trace::ReportedFigureRow>()) out_.figures += added;
   if (joins_ && kernels) return held_.add_kernels(rows, count);
   if (joins_ && gemms) return held_.add_products(rows, count, files_.back().importer->role == Role::kLog);
   if (gemms) out_.gemms += added;
@@ -193,6 +195,7 @@ void Assembler::settle_clock(std::int64_t first_ns) {
   if (zero && clock_.wall_of_zero_ns && __builtin_sub_overflow(*zero, *clock_.wall_of_zero_ns, &shift_ns)) shift_ns = 0;
   map_.shift_ns = shift_ns;
   file.shift_ns = shift_ns;
+  if (__builtin_add_overflow(first_ns, shift_ns, &file.first_ns)) file.first_ns = 0;
 }
 
 void Assembler::end_file() {
@@ -209,7 +212,9 @@ void Assembler::end_file() {
   lose(trace::Loss::kBadTime, std::exchange(bad_times_, 0),
        "rows that end before they begin, or whose time is too large");
   lose(trace::Loss::kStringTableFull, std::exchange(names_dropped_, 0), "");
-  if (map_.has_times && (!first_ns_ || map_.first_ns < *first_ns_)) first_ns_ = map_.first_ns;
+  // Of requests and readings, which have no begin and end, the first row stands for the file.
+  const std::int64_t first_ns = map_.has_times ? map_.first_ns : file.first_ns;
+  if (file.has_times && (!first_ns_ || first_ns < *first_ns_)) first_ns_ = first_ns;
   map_ = {};
 }
 

@@ -50,6 +50,7 @@ class Assembler {
     FileFacts facts;
     bool has_times = false;
     std::optional<std::int64_t> shift_ns;
+    std::int64_t first_ns = 0;  // of the row that settled the clock, on the run's
     std::optional<Error> broken;
   };
   Result<void> take_clock(const Frame& frame, std::string_view name);

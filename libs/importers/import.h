@@ -38,7 +38,7 @@ struct Imported {
   std::string folder;
   std::vector<ImportedFile> files;
   std::vector<ImportLoss> losses;
-  std::int64_t kernels = 0, ranges = 0, ops = 0, gemms = 0, calls_joined = 0;
+  std::int64_t kernels = 0, ranges = 0, ops = 0, gemms = 0, calls_joined = 0, requests = 0, figures = 0;
 };
 
 // `folder` must not hold a run yet. All files or none: what was written is removed when one is refused. This process

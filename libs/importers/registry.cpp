@@ -18,7 +18,15 @@ namespace llmprof::importers {
   X(kMemorySnapshot)         \
   X(kPrometheus)             \
   X(kTelemetryCsv)           \
-  X(kNvidiaSmi)
+  X(kNvidiaSmi)              \
+  X(kVllmBench)              \
+  X(kSglangBench)            \
+  X(kAiperf)                 \
+  X(kGenaiPerf)              \
+  X(kTrtllmBench)            \
+  X(kTrtexec)                \
+  X(kLlamaBench)             \
+  X(kOtel)
 
 #define LLMPROF_DECLARE(importer) extern const Importer importer;
 #define LLMPROF_LIST(importer) &importer,

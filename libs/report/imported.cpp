@@ -18,6 +18,13 @@ std::string ns_cell(const std::optional<double>& ns) { return ns ? base::human_n
 
 bool is_imported(const Page& page) { return !page.summary.imported.sources.empty(); }
 
+bool only_results(const Page& page) {
+  const analyze::Summary& s = page.summary;
+  const bool results = !s.requests.all.empty() || !s.imported.reported.empty();
+  return is_imported(page) && results && s.coverage.kernels == 0 && s.coverage.gemms == 0 && s.stages.empty() &&
+         s.imported.framework_ops.empty() && s.imported.totals.empty();
+}
+
 bool has_timeline(const Page& page) {
   const auto timeless = [](const analyze::SourceFile& source) {
     const importers::Importer* importer = importers::find_importer(source.format);

@@ -236,6 +236,7 @@ Json tables_json(const Page& page) {
   out["attention"] = rows_of(page, "attention[]", s.imported.attentions);
   out["counters"] = counters_json(s.imported.counted);
   out["totals"] = described_fields("totals[]", s.imported.totals);
+  if (!s.imported.reported.empty()) out["reported"] = described_fields("reported[]", s.imported.reported);
   return out;
 }
 

@@ -19,7 +19,7 @@ std::string ns(std::int64_t value) { return base::human_ns(static_cast<double>(v
 std::string seen_by(const Requests& requests) {
   if (requests.source == "server") return "as the server's engine marked them";
   if (requests.source == "client") return "as their client saw them";
-  return "from " + requests.source;
+  return "as " + requests.source + " tells them";
 }
 
 std::string count_line(const Requests& requests) {
@@ -32,8 +32,11 @@ std::string count_line(const Requests& requests) {
 }
 
 std::string rate_line(const Requests& requests) {
-  std::string out = fmt::format("{} of prompts, {} of output", counted(requests.prompt_tokens, "token"),
-                                counted(requests.output_tokens, "token"));
+  // No prompt is empty: 0 is unknown.
+  std::string out = requests.prompt_tokens > 0 ? fmt::format("{} of prompts", counted(requests.prompt_tokens, "token"))
+                                               : "Tokens of prompts are unknown";
+  out += requests.output_tokens > 0 ? fmt::format(", {} of output", counted(requests.output_tokens, "token"))
+                                    : ", of output none are known";
   if (requests.requests_per_s && requests.output_tokens_per_s) {
     out += fmt::format(" in {}: {} requests/s, {} output tokens/s", ns(requests.duration_ns),
                        base::three_digits(*requests.requests_per_s), base::three_digits(*requests.output_tokens_per_s));

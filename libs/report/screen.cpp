@@ -60,7 +60,10 @@ std::string what_ran(const Page& page, const Style& style) {
   const std::int64_t life_ns = page.summary.life.time_ns();
   const std::int64_t wall_ns = life_ns > 0 ? life_ns : page.summary.coverage.wall_ns;
   std::string line = base::human_ns(static_cast<double>(wall_ns));
-  if (wall_ns <= 0) line = "No times";
+  if (wall_ns <= 0) {
+    const std::int64_t served_ns = page.summary.requests.duration_ns;
+    line = served_ns > 0 ? base::human_ns(static_cast<double>(served_ns)) + " of requests" : "No times";
+  }
   if (is_predicted(page)) line = "Predicted, not measured: " + line;
   if (const std::string status = exit_words(page); !status.empty()) line += ", " + status;
   if (page.summary.life.process_id != 0 && !page.summary.life.ended) line += ", still running when recording ended";
@@ -151,7 +154,8 @@ std::string stage_rows(const Page& page, const Style& style, const TableText& ta
 // another tool added up.
 std::string first_rows(const Page& page, const Style& style, const TableText& tables) {
   for (const char* path :
-       {"kernels[]#screen", "python_functions[]#screen", "top_functions[]#screen", "gemms[]#time", "totals[]"}) {
+       {"kernels[]#screen", "python_functions[]#screen", "top_functions[]#screen", "gemms[]#time", "totals[]",
+        "reported[]#screen"}) {
     const Json& rows = value_at(tables.report(), path);
     if (rows.is_array() && !rows.empty())
       return style.heading(tables.title(path)) + tables.rows(path, rows, kRows) + tables.notes(path);

@@ -66,6 +66,11 @@ std::string recorded(const Page& page, const Style& style) {
   if (is_predicted(page)) return predicted_section(page, style);
   const Coverage& c = page.summary.coverage;
   std::string out = style.heading("What was recorded");
+  if (only_results(page)) {
+    return out + wrapped(fmt::format("{} and {} of benchmarks; nothing of what the server executed.",
+                                     counted(std::ssize(page.summary.requests.all), "request"),
+                                     counted(std::ssize(page.summary.imported.reported), "figure")));
+  }
   out += wrapped(fmt::format("{} {}, {}{}, {}, {}.", seen(page), counted(c.threads, "thread"),
                              counted(c.kernels, "kernel"), is_imported(page) ? "" : " and BLAS calls",
                              counted(c.ranges, "range"), counted(c.gemms, "matrix product")));
@@ -252,7 +257,7 @@ Flags flags_of(const Page& page) {
 // Stages, what they reach and what lies between that and the floor.
 std::string stages_part(const Page& page, const Style& style, const TableText& tables) {
   if (page.summary.stages.empty())
-    return (is_plain_program(page) ? "" : without_stages(page, style)) + hardware_section(page, style) +
+    return (is_plain_program(page) || only_results(page) ? "" : without_stages(page, style)) + hardware_section(page, style) +
            sampled_section(page, style, tables);
   std::string out = stage_table(page, style, tables);
   if (page.summary.host.sampled_stages.empty())
@@ -282,7 +287,7 @@ constexpr std::array<NamedPart, 20> kParts{{
      [](const Page& page, const Style& style, const TableText&) { return full_diagnosis(page, style); }},
     {{"run", "what was recorded, what that cost, machine and model"},
      [](const Page& page, const Style& style, const TableText&) {
-       return recorded(page, style) + machine(page, style) + model(page, style);
+       return recorded(page, style) + (only_results(page) ? "" : machine(page, style) + model(page, style));
      }},
     {{"life", "the life of the program from exec to exit, phase by phase"},
      [](const Page& page, const Style& style, const TableText& tables) { return life_section(page, style, tables); }},
@@ -319,7 +324,7 @@ constexpr std::array<NamedPart, 20> kParts{{
      }},
     {{"requests", "requests: latencies, what steps did for them, who held whom up", "requests.all[]"},
      [](const Page& page, const Style& style, const TableText& tables) {
-       return requests_section(page, style, tables);
+       return requests_section(page, style, tables) + tables.section("reported[]", style);
      }},
     {{"server", "metrics of an inference server: requests, KV cache, latencies"},
      [](const Page& page, const Style& style, const TableText& tables) {
@@ -379,8 +384,9 @@ std::string to_text(const Page& page, bool colour) {
     for (const std::string_view name : names)
       out += std::ranges::find(kParts, name, &NamedPart::name)->text(page, style, tables);
   };
-  out += recorded(page, style) + life_section(page, style, tables) + machine(page, style) +
-         (is_plain_program(page) ? "" : model(page, style));
+  out += recorded(page, style) + life_section(page, style, tables) +
+         (only_results(page) ? "" : machine(page, style)) +
+         (is_plain_program(page) || only_results(page) ? "" : model(page, style));
   add({"stages", "steps", "ranges", "operators", "modules", "kernels"});
   out += source_table(page, style, tables);
   add({"gemms", "framework"});

@@ -23,6 +23,14 @@ inline void check_rows(const importers::MemorySink& sink) {
     for (const auto& value : {row.self_cpu_ns, row.cpu_ns, row.self_device_ns, row.device_ns, row.flops})
       require(!value || std::isfinite(*value));
   }
+  for (const auto& row : sink.rows<trace::ReportedFigureRow>()) {
+    require(std::isfinite(row.value) && row.experiment_id > 0 && row.statistic.id != 0);
+    require(importers::is_utf8(sink.text(row.metric)) && importers::is_utf8(sink.text(row.definition)));
+  }
+  for (const auto& row : sink.rows<trace::RequestRow>()) {
+    require(row.source.id != 0 && row.prompt_tokens >= 0 && row.output_tokens >= 0);
+    require(!row.sent_ns || !row.first_token_ns || *row.first_token_ns >= *row.sent_ns);
+  }
 }
 
 inline void check_importer(std::string_view format, std::string_view text) {

@@ -46,6 +46,10 @@ const std::vector<Latency>& latencies() {
       {"prefill", "first step to first token", [](const RequestFigures& r) { return r.prefill_ns; }},
       {"TTFT", "arrival to first token", [](const RequestFigures& r) { return r.ttft_ns; }},
       {"TPOT", "(last token - first token) / (output tokens - 1)", [](const RequestFigures& r) { return r.tpot_ns; }},
+      {"TTFT sent", "send to first token",
+       [](const RequestFigures& r) { return r.arrival_seen ? std::nullopt : between(r.sent_ns, r.first_token_ns); }},
+      {"E2E sent", "send to last token",
+       [](const RequestFigures& r) { return r.arrival_seen ? std::nullopt : between(r.sent_ns, r.last_token_ns); }},
       {"decode", "first token to last", [](const RequestFigures& r) { return r.decode_ns; }},
       {"E2E", "arrival to last token", [](const RequestFigures& r) { return r.e2e_ns; }},
       {"stalled", "longer than steps without prompts, while it decoded",
@@ -99,7 +103,7 @@ void add_up(Requests& all) {
   }
   if (all.cached_tokens && all.prompt_tokens > 0)
     all.cached_share = static_cast<double>(*all.cached_tokens) / static_cast<double>(all.prompt_tokens);
-  if (last_ns <= first_ns) return;
+  if (last_ns <= first_ns || !std::ranges::all_of(all.all, &RequestFigures::placed)) return;
   all.duration_ns = last_ns - first_ns;
   const double seconds = static_cast<double>(all.duration_ns) * 1e-9;
   all.requests_per_s = static_cast<double>(all.finished) / seconds;

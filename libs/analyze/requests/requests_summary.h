@@ -32,7 +32,7 @@ struct RequestFigures {
   std::int64_t id = 0;
   std::string name, source, status, error;
   std::int64_t arrival_ns = 0;
-  bool arrival_seen = true, warm_up = false;
+  bool arrival_seen = true, warm_up = false, placed = true;
   std::int64_t process_id = 0;  // that of the steps it was part of; 0: unknown
   std::optional<std::int64_t> sent_ns, scheduled_ns, first_token_ns, last_token_ns, end_ns;
   std::int64_t prompt_tokens = 0, output_tokens = 0;

@@ -214,6 +214,9 @@ std::string without_stages(const Summary& summary, const std::vector<Finding>& r
   }
   if (coverage.kernels == 0 && summary.life.process_id != 0 && summary.life.time_ns() > 0)
     return of_program(summary, ranked);
+  const bool results = !summary.requests.all.empty() || !summary.imported.reported.empty();
+  if (coverage.kernels == 0 && results && !summary.imported.sources.empty())
+    return "The files hold requests and figures of a benchmark, not what the server executed: what held it back is unknown.";
   if (coverage.kernels == 0)
     return "No kernels and no BLAS calls were recorded. llmprof doctor says what this machine "
            "permits; llmprof record -- PROGRAM records.";

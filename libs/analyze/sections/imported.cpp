@@ -147,6 +147,7 @@ Result<void> fill_imported(const trace::Run& run, const AnalysisContext& analysi
   LLMPROF_TRY(fill_attentions(run, analysis, imported));
   LLMPROF_LET(imported.counted, counted_kernels(run, analysis));
   LLMPROF_LET(imported.totals, ask_rows<Total>(run, "totals"));
+  LLMPROF_LET(imported.reported, ask_rows<ReportedFigure>(run, "reported"));
   return {};
 }
 

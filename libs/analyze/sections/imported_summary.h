@@ -39,6 +39,13 @@ struct Total {  // of an operator, kernel or layer, from a file without single e
   std::optional<double> self_host_ns, host_ns, self_device_ns, device_ns, host_bytes, device_bytes, flops, moved_bytes;
 };
 
+struct ReportedFigure {  // of one experiment, as a benchmark tool computed it, or its samples
+  std::string tool, experiment, metric, key, unit, definition;
+  bool from_samples = false;  // the statistics are computed here, over the samples in the file
+  std::optional<std::int64_t> count;
+  std::optional<double> value, p50, p90, p99, least, most;  // value: the mean where there are several
+};
+
 struct CountedKernel {  // launches of one kernel with hardware counters
   struct Stall {
     std::string reason;
@@ -72,6 +79,7 @@ struct Imported {
   std::vector<AttentionShape> attentions;  // most time first
   std::vector<CountedKernel> counted;      // most time first
   std::vector<Total> totals;               // most device time first
+  std::vector<ReportedFigure> reported;    // by experiment; those that other tools have too come first
 };
 
 }  // namespace llmprof::analyze
