@@ -62,7 +62,7 @@ std::string hardware_alone(const Page& page, const Style& style,
 // What a report says of runs that other tools' files made: the files, operators of the framework, attention, totals.
 
 bool is_imported(const Page& page);
-bool only_results(const Page& page);  // of benchmarks: requests and figures, nothing that was executed
+bool only_results(const Page& page);  // requests and figures, nothing of the work behind them
 
 // What a report says of runs that nobody measured (predicted.cpp).
 bool is_predicted(const Page& page);

@@ -68,6 +68,7 @@ std::string described_number(std::string_view format, double number) {
   if (format == "change") return fmt::format("{:+.1f} %", number * 100);
   if (format == "p") return number < 0.001 ? "<0.001" : fmt::format("{:.3f}", number);
   if (format == "grouped") return grouped(static_cast<std::int64_t>(number));
+  if (format == "figure") return number != 0 && std::abs(number) < 0.995 ? fmt::format("{:.3g}", number) : base::three_digits(number);
   if (format == "digits") return number >= 9999.5 ? base::human_count(number) : base::three_digits(number);
   if (format == "whole" || format == "count" || format == "unknown") return fmt::format("{:.0f}", number);
   return base::three_digits(number);

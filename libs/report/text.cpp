@@ -67,7 +67,7 @@ std::string recorded(const Page& page, const Style& style) {
   const Coverage& c = page.summary.coverage;
   std::string out = style.heading("What was recorded");
   if (only_results(page)) {
-    return out + wrapped(fmt::format("{} and {} of benchmarks; nothing of what the server executed.",
+    return out + wrapped(fmt::format("{} and {}; nothing of the work behind them.",
                                      counted(std::ssize(page.summary.requests.all), "request"),
                                      counted(std::ssize(page.summary.imported.reported), "figure")));
   }

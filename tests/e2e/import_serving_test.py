@@ -26,7 +26,8 @@ class ServingTest(Case):
         return {(row["source"], row["metric"]): row for row in report["requests"]["latencies"]}
 
     def claims_nothing(self, name="run"):
-        for words in ([], ["run"], ["stages"], ["requests"]):
+        self.assertIn("This run has nothing of it", self.llmprof("report", name, "stages").stdout)
+        for words in ([], ["run"], ["requests"]):
             text = self.llmprof("report", name, *words).stdout
             for word in FOREIGN:
                 self.assertNotIn(word, text)

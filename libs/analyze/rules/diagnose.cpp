@@ -216,7 +216,7 @@ std::string without_stages(const Summary& summary, const std::vector<Finding>& r
     return of_program(summary, ranked);
   const bool results = !summary.requests.all.empty() || !summary.imported.reported.empty();
   if (coverage.kernels == 0 && results && !summary.imported.sources.empty())
-    return "The files hold requests and figures of a benchmark, not what the server executed: what held it back is unknown.";
+    return "The files hold requests and figures, not the work behind them: what their time went to is unknown.";
   if (coverage.kernels == 0)
     return "No kernels and no BLAS calls were recorded. llmprof doctor says what this machine "
            "permits; llmprof record -- PROGRAM records.";

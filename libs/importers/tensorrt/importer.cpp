@@ -189,11 +189,6 @@ std::string with_escaped_names(std::string_view content) {
   }
 }
 
-struct Part {
-  const char *begin, *end, *name;
-};
-constexpr std::array kParts = {Part{"startEnqMs", "endEnqMs", "enqueue"}, Part{"startH2dMs", "endH2dMs", "H2D"},
-                               Part{"startComputeMs", "endComputeMs", "compute"}, Part{"startD2hMs", "endD2hMs", "D2H"}};
 constexpr std::array kTimes = {
     Meaning{"h2dMs", "", "ms", "one query's inputs to the GPU, between events of its stream"},
     Meaning{"computeMs", "", "ms", "one query's work on the GPU, between events of its stream"},
@@ -215,7 +210,6 @@ class ExecReader {
       take(value);
     }
     if (taken_ == 0) return values_.refuse("holds no profile, times or layers of trtexec", kExecHint);
-    if (queries_ > 0) sink_.note("trtexec", "Ranges are queries: enqueue on the host; H2D, compute and D2H between events of a stream.");
     sink_.set_facts({.tool = "trtexec"});
     return {};
   }
@@ -251,32 +245,26 @@ class ExecReader {
 
   void take_query(const Json& value) {
     ++taken_;
-    if (queries_++ == 0) add_lanes();
-    for (std::size_t i = 0; i < kParts.size(); ++i) {
-      const auto begin = number(value, kParts[i].begin), end = number(value, kParts[i].end);
-      if (!begin || !end || (*begin == *end && i != 2)) continue;  // --noDataTransfers: both are 0
-      const auto begin_ns = to_ns(*begin, 1e6), end_ns = to_ns(*end, 1e6);
-      if (!begin_ns || !end_ns) continue;
-      trace::RangeRow row{.id = sink_.new_id()};
-      row.begin_ns = *begin_ns, row.end_ns = *end_ns;
-      row.process_id = process_, row.thread_id = lanes_[i];
-      row.name = sink_.name(kParts[i].name);
-      row.source = sink_.name("trtexec");
-      sink_.add(row);
-    }
+    add_enqueue(value);
     for (const Meaning& meaning : kTimes) experiment("times").figure(meaning, "sample", member(value, meaning.metric));
   }
 
-  void add_lanes() {
-    process_ = sink_.new_id();
-    trace::ProcessRow process{.id = process_};
-    sink_.add(process);
-    for (std::size_t i = 0; i < kParts.size(); ++i) {
-      lanes_[i] = sink_.new_id();
-      trace::ThreadRow row{.id = lanes_[i], .process_id = process_};
-      row.name = sink_.name(kParts[i].name);
-      sink_.add(row);
+  // The only part of a query that the host does itself; the others are times between events of a stream.
+  void add_enqueue(const Json& value) {
+    if (queries_++ == 0) {
+      process_ = sink_.new_id(), thread_ = sink_.new_id();
+      sink_.add(trace::ProcessRow{.id = process_});
+      sink_.add(trace::ThreadRow{.id = thread_, .process_id = process_});
     }
+    const auto begin = number(value, "startEnqMs"), end = number(value, "endEnqMs");
+    const auto begin_ns = begin ? to_ns(*begin, 1e6) : std::nullopt, end_ns = end ? to_ns(*end, 1e6) : std::nullopt;
+    if (!begin_ns || !end_ns) return;
+    trace::RangeRow row{.id = sink_.new_id(), .begin_ns = *begin_ns, .end_ns = *end_ns};
+    row.name = sink_.name("enqueue");
+    row.kind = sink_.name("start_end");
+    row.process_id = process_, row.thread_id = thread_;
+    row.source = sink_.name("trtexec");
+    sink_.add(row);
   }
 
   void take_engine(const Json& value) {
@@ -317,8 +305,7 @@ class ExecReader {
   Sink& sink_;
   std::optional<Experiment> experiment_;
   std::optional<std::int64_t> count_;
-  trace::Id process_ = 0;
-  std::array<trace::Id, kParts.size()> lanes_{};
+  trace::Id process_ = 0, thread_ = 0;
   std::int64_t taken_ = 0, queries_ = 0;
 };
 
