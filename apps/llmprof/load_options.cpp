@@ -1,6 +1,7 @@
 // The options of `llmprof load` as settings of libs/load.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -159,7 +160,9 @@ Result<AskedLoad> asked_load(const Arguments& arguments) {
   LLMPROF_TRY(asked_workload(arguments, 1));  // what is wrong in its options is said before a server is asked
   LLMPROF_TRY(find_server(arguments, asked.options));
   asked.options.keep_text = asked.tokenizer || arguments.given("--vllm-json");
-  asked.options.id_prefix = fmt::format("llmprof-{:x}", static_cast<std::uint64_t>(wall_now() * 1e6));
+  const auto us = static_cast<std::uint64_t>(wall_now() * 1e6);
+  asked.options.id_prefix = fmt::format("{:08x}-{:04x}-4{:03x}-8{:03x}", us >> 28 & 0xFFFFFFFF, us >> 12 & 0xFFFF,
+                                        us & 0xFFF, static_cast<unsigned>(::getpid()) & 0xFFF);
   return asked;
 }
 

@@ -191,7 +191,7 @@ class Driver : public HttpClient::Handler {
     body_for_ = SIZE_MAX;
     const auto id = static_cast<HttpClient::Id>(records_.size());
     RequestRecord& record = records_.emplace_back();
-    record.id = fmt::format("{}-{}", options_.id_prefix, id);
+    record.id = fmt::format("{}-{:012x}", options_.id_prefix, id);
     record.warm_up = warm_, record.capped = capped;
     record.arrival_ns = arrival_ns;
     record.prompt_tokens = prompt.tokens;
@@ -206,7 +206,7 @@ class Driver : public HttpClient::Handler {
   void leave_unsent() {
     for (const Waiting& each : waiting_) {
       RequestRecord& record = records_.emplace_back();
-      record.id = fmt::format("{}-{}", options_.id_prefix, records_.size() - 1);
+      record.id = fmt::format("{}-{:012x}", options_.id_prefix, records_.size() - 1);
       record.warm_up = warm_, record.capped = true;
       record.arrival_ns = each.arrival_ns;
       record.prompt_tokens = (*prompts_)[each.index].tokens;

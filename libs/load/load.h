@@ -66,7 +66,9 @@ struct LoadOptions {
   std::int64_t most_outstanding = 0;  // of an open loop; 0: no cap
   std::uint64_t duration_ns = 0;      // then nothing more is sent; 0: no limit
   bool keep_text = false;
-  std::string id_prefix = "llmprof";
+  // Of X-Request-Id: a UUID but for its last part, which is the number of the request. llama.cpp's server of
+  // llama-cpp-python refuses ids that are none.
+  std::string id_prefix = "00000000-0000-4000-8000";
   std::function<int()> stops;  // Ctrl-Cs so far: 1 sends no more and waits a little, 2 gives all up
   std::function<void(const Live&)> progress;
 };
