@@ -44,6 +44,13 @@ LoadDocument document_of(const LoadResult& result, const Figures& figures, const
   out.not_sent = result.not_sent, out.interrupted = result.interrupted;
   out.library = HttpClient::version();
   out.notes = about.notes;
+  const auto broken_off = std::ranges::count_if(result.requests, [](const RequestRecord& request) {
+    return !request.warm_up && request.streamed && request.finished() && request.finish_reason.empty();
+  });
+  if (broken_off > 0)
+    out.notes.push_back(fmt::format("{} of the finished answers ended with [DONE] and without a finish_reason: the server may "
+                                    "have broken them off",
+                                    broken_off));
   for (const RequestRecord& request : result.requests) out.requests.push_back(line_of(request, result.begin_ns));
   return out;
 }

@@ -117,8 +117,11 @@ Result<Prompts> synthetic_prompts(const serving::Workload& workload, const Token
                  "ask for fewer requests or shorter prompts"};
   Prompts out;
   out.concurrency = workload.concurrency;
-  out.description = workload.description + (tokenizer != nullptr ? ", random words counted by the tokenizer"
-                                                                 : ", random words, tokens planned and not counted");
+  out.description = workload.description;
+  out.description += tokenizer != nullptr ? ", random words counted by the tokenizer"
+                                          : ", random words, tokens planned and not counted";
+  if (tokenizer != nullptr && tokenizer->special_tokens() > 0)
+    out.description += fmt::format(" without the {} that its template adds", tokenizer->special_tokens());
   Writer writer(workload, tokenizer, seed);
   out.prompts.reserve(workload.requests.size());
   for (const serving::Request& request : workload.requests) {

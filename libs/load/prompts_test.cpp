@@ -48,6 +48,8 @@ TEST(Prompts, RandomTextHasExactlyTheTokensAskedFor) {
     const serving::Workload asked = workload(300, 2, 32);
     const auto prompts = synthetic_prompts(asked, &own, 3);
     ASSERT_TRUE(prompts) << name << ": " << prompts.error().message;
+    EXPECT_EQ(prompts->description.find("without the 1 that its template adds") != std::string::npos,
+              std::string(name) == "llama3");
     for (std::size_t i = 0; i < asked.requests.size(); ++i) {
       const Prompt& prompt = prompts->prompts[i];
       EXPECT_EQ(prompt.tokens, asked.requests[i].prompt_tokens);

@@ -22,18 +22,15 @@ class Search {
   // Empty: go on at next(); else why the search ended.
   std::string take(const Probe& probe) {
     if (probe.interrupted) return "it was interrupted";
-    if (!probe.kept) {
-      high_ = std::min(high_, probe.rate);
-      client_ = true;
-    } else if (probe.good) {
+    if (probe.good) {  // also where the client was late: its lateness is in the latencies
       low = low ? std::max(*low, probe.rate) : probe.rate;
       // What is sent faster than it is served only waits: a short probe can keep loose limits so.
       if (high_ == kNone && probe.finished_per_s < probe.rate / 2)
         return fmt::format("at {} the server finished only {}: the probe is too short, or its limits too loose, for more",
                            rate_words(probe.rate), rate_words(probe.finished_per_s));
-    } else {
-      client_ = client_ && high_ < probe.rate;
-      high_ = std::min(high_, probe.rate);
+    } else if (probe.rate < high_) {
+      high_ = probe.rate;
+      client_ = !probe.kept;
     }
     return choose();
   }

@@ -41,9 +41,10 @@ TEST(FindRate, GoesDownWhereTheFirstIsTooHigh) {
 }
 
 TEST(FindRate, SaysThatTheClientIsTheLimit) {
-  const Tried t = tried(1e9, 50);
+  const Tried t = tried(50, 50);
   EXPECT_LE(*t.found.rate, 50);
   EXPECT_NE(t.found.why.find("the client did not keep up"), std::string::npos);
+  EXPECT_EQ(*tried(1e9, 50, {.most = 100}).found.rate, 64);  // good although the client was late
 }
 
 TEST(FindRate, StopsWhereRequestsOnlyWait) {

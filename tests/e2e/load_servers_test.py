@@ -61,6 +61,14 @@ class LoadServers(Case):
         self.assertEqual(self.statuses(result), {"http 422": 4})
         self.assertIn("ignore_eos", result["statuses"][0]["example"])
 
+    def test_llama_cpp_breaks_answers_off_when_another_request_comes(self):
+        whole = [event(text("a")), event(text("", "length")), event("[DONE]")]
+        server = self.serve(lambda n, body: (200, whole if n == 3 else [event(text("a")), event("[DONE]")]))
+        result = self.load(server)
+        self.assertEqual(self.statuses(result), {"finished": 4})
+        self.assertIn("3 of the finished answers ended with [DONE] and without a finish_reason", " ".join(result["notes"]))
+        self.assertEqual(self.load(self.serve(lambda n, body: (200, whole)))["notes"], [])
+
     def test_llama_cpp_wants_uuids_as_ids(self):
         server = self.serve(lambda n, body: (200, [event(text("a", "stop"))]))
         self.load(server, "--warmup", "2")

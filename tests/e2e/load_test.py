@@ -336,25 +336,24 @@ class Load(Case):
             self.assertEqual(self.statuses(self.load(server, "--requests", "3", "--rate", "100", *words)), {"finished": 3})
 
     def test_the_highest_rate(self):
-        # One at a time, 50 ms each: 20 requests/s, and what is sent faster waits.
+        # One at a time, 20 ms each: 50 requests/s, and what is sent faster waits.
         lock = {}
 
         def answer(n, body):
             lock.setdefault("free", 0)
             now = time.monotonic()
-            lock["free"] = max(lock["free"], now) + 0.05
+            lock["free"] = max(lock["free"], now) + 0.02
             return 200, [lock["free"] - now] + good(2)
-        done = self.llmprof("load", self.serve(answer).url, "--json", "--find-rate", "--slo", "e2e=400ms", "--requests", "30", "--rate", "4",
+        done = self.llmprof("load", self.serve(answer).url, "--json", "--find-rate", "--slo", "e2e=300ms", "--requests", "40", "--rate", "20",
                             "--arrivals", "constant", "--prompt", "8", "--new", "2")
         result = json.loads(done.stdout)
         self.assertEqual(result["varied"], "rate")
-        self.assertGreater(len(result["points"]), 3)
+        self.assertGreater(len(result["points"]), 2)
         self.assertEqual([point["value"] for point in result["points"]], sorted(point["value"] for point in result["points"]))
         self.assertTrue(result["why"])
-        # A busy machine makes it lower; nothing makes it as high as this: the 30th would wait (30/20 - 30/60) s = 1 s.
-        self.assertLess(result["rate"] or 0, 60)
-        # Nor does the search end before it found a rate that is too high, for the server or, on a busy machine, for the client.
-        self.assertTrue([point for point in result["points"] if not point["good"] or not point["kept"]])
+        # A busy machine makes it lower; nothing makes it as high as this: the 40th would wait 40 (1/50 - 1/200) s = 0.6 s.
+        self.assertLess(result["rate"] or 0, 200)
+        self.assertTrue([point for point in result["points"] if not point["good"]])
 
     def test_a_sweep_draws_and_writes_a_run_a_point(self):
         server = self.serve(lambda n, body: (200, [0.01] + good()))
