@@ -122,18 +122,20 @@ Result<void> HttpServer::run(Handler& handler, const std::atomic<bool>& stop, st
     const int ready = ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), kTurnMs);
     if (ready < 0 && errno != EINTR) return base::errno_error(ErrorCode::kIo, "epoll_wait", errno);
     for (int i = 0; i < ready; ++i) {
-      const auto& [flags, data] = events[static_cast<std::size_t>(i)];
-      if (data.u64 == kListener) {
+      // Copies: an epoll_event is packed, and what it holds cannot be referred to.
+      const std::uint32_t flags = events[static_cast<std::size_t>(i)].events;
+      const Id id = events[static_cast<std::size_t>(i)].data.u64;
+      if (id == kListener) {
         accept_all();
-      } else if (data.u64 == kWake) {
+      } else if (id == kWake) {
         std::uint64_t count = 0;
         (void)!::read(wake_, &count, sizeof count);
         handler.woken();
-      } else if (const auto found = connections_.find(data.u64); found != connections_.end()) {
+      } else if (const auto found = connections_.find(id); found != connections_.end()) {
         Connection& connection = found->second;
         if ((flags & EPOLLIN) != 0) read(connection);
-        if ((flags & EPOLLOUT) != 0 && !connection.flush) connection.flush = true, to_flush_.push_back(data.u64);
-        if ((flags & (EPOLLERR | EPOLLHUP | EPOLLRDHUP)) != 0) to_close_.push_back(data.u64);
+        if ((flags & EPOLLOUT) != 0 && !connection.flush) connection.flush = true, to_flush_.push_back(id);
+        if ((flags & (EPOLLERR | EPOLLHUP | EPOLLRDHUP)) != 0) to_close_.push_back(id);
       }
     }
     flush_all();

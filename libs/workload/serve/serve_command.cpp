@@ -152,16 +152,18 @@ void catch_signals(Service* service) {
   for (const int number : {SIGINT, SIGTERM}) ::sigaction(number, &action, nullptr);
 }
 
-// As many as the system permits, without those that refusals and the rest of the program take.
-std::size_t descriptors_for_clients(const HttpLimits& limits) {
-  constexpr std::size_t kOthers = 64;
+// Not more than the files that may be open, without those that the rest of the program takes.
+void limit_to_descriptors(HttpLimits& limits) {
+  constexpr std::size_t kOthers = 48;
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return limits.connections;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
   ::getrlimit(RLIMIT_NOFILE, &limit);
-  const std::size_t taken = limits.refusals + kOthers, all = limit.rlim_cur;
-  return all > taken ? all - taken : 1;
+  const std::size_t all = limit.rlim_cur;
+  limits.refusals = std::min(limits.refusals, all / 8);
+  const std::size_t taken = limits.refusals + kOthers;
+  limits.connections = std::min(limits.connections, all > taken ? all - taken : 1);
 }
 
 Result<void> tell_where(const Options& o, const Server& server, const HttpServer& http, std::size_t clients) {
@@ -181,8 +183,8 @@ Result<void> tell_where(const Options& o, const Server& server, const HttpServer
 Result<void> serve_with(const Options& o, Server& server, StepRunner& runner) {
   LLMPROF_TRY(runner.prepare());
   HttpLimits limits;
-  limits.connections = std::min(static_cast<std::size_t>(std::clamp<std::int64_t>(o.connections, 1, 1 << 20)),
-                                descriptors_for_clients(limits));
+  limits.connections = static_cast<std::size_t>(std::clamp<std::int64_t>(o.connections, 1, 1 << 20));
+  limit_to_descriptors(limits);
   LLMPROF_LET(const std::unique_ptr<HttpServer> http, HttpServer::listen(o.host, o.port, limits));
   Service service(server.rules, runner, *http, server.service);
   LLMPROF_TRY(service.open());
