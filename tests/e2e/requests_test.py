@@ -122,7 +122,8 @@ class Requests(Case):
             self.assertEqual(sum(queue), one["queue_ns"])
             self.assertEqual(one["queue_ns"] + one["own_ns"] + one["shared_ns"] + one["rest_ns"], one["ttft_ns"])
         # All came before the first step, four are served at once: the last ones wait for steps of others.
-        self.assertRegex(slow["sentence"], r"^p99 TTFT .* is \d+ % queueing")
+        self.assertGreater(sum(part["all_ns"] for part in slow["parts"] if part["part"].startswith("queued")), 0)
+        self.assertRegex(slow["sentence"], r"^p99 TTFT .+ is \d+ % ")
 
     def test_preemption_is_paid_for(self):
         one = next(each for each in self.requests["all"] if each["preemptions"])
@@ -160,7 +161,7 @@ class Requests(Case):
         text = self.llmprof("report", "served").stdout
         self.assertIn("11 requests as the server's engine marked them: 10 finished, 1 failed", text)
         self.assertLessEqual(len(text.splitlines()), 40)
-        self.assertRegex(text.replace("\n", " "), r"[pP]99 TTFT \S+ \S+ is \d+ %")
+        self.assertRegex(text.replace("\n", " "), r"[pP]99 TTFT .+ is \d+ %")
         part = self.llmprof("report", "served", "requests").stdout
         self.assertIn("What the longest times to first token are made of", part)
         for words in ("Latencies of requests", "Step time by kind of work and who it was for", "for requests +",
