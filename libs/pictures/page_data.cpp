@@ -43,9 +43,9 @@ struct Level {
   std::size_t details, flame_nodes, rows;      // rows: of the longest tables of the report
   RequestLimits requests;
 };
-constexpr std::array<Level, 5> kLevels = {{{20000, 4000, 24, 6000, 5000, {2000, 30000, 12000}},
-                                           {12000, 2500, 8, 3000, 3000, {1500, 15000, 6000}},
-                                           {6000, 1500, 6, 1500, 1200, {1000, 8000, 3000}},
+constexpr std::array<Level, 5> kLevels = {{{20000, 4000, 24, 6000, 5000, {2000, 30000, 8000}},
+                                           {12000, 2500, 8, 3000, 3000, {1500, 15000, 4000}},
+                                           {6000, 1500, 6, 1500, 1200, {1000, 8000, 2000}},
                                            {2000, 600, 4, 600, 400, {500, 4000, 1000}},
                                            {600, 150, 2, 150, 100, {200, 1000, 0}}}};
 constexpr int kWidth = 12000;  // pixels, unless that makes too many slices: work is often in a small part of a run

@@ -61,7 +61,7 @@ struct RequestLane {
 };
 
 struct RequestLimits {
-  std::size_t requests = 2000, parts = 30000, member_rows = 12000;
+  std::size_t requests = 2000, parts = 30000, member_rows = 8000;
 };
 
 class RequestPicture {

@@ -80,7 +80,8 @@ export function RequestCurves({ data }: { data: RequestData }) {
     <>
       {groups.map((group) => {
         const curves = data.curves.filter((curve) => curve.group === group), unit = curves[0]!.unit === "share" ? "share" : "";
-        return <LineChart key={group} title={titles[group] ?? group} series={curves.map(seriesOf)} unit={unit} xs={xs} height={110} />;
+        const title = group === "requests" && curves.length === 1 ? `Requests ${curves[0]!.name}` : titles[group] ?? group;
+        return <LineChart key={group} title={title} series={curves.map(seriesOf)} unit={unit} xs={xs} height={110} />;
       })}
     </>
   );

@@ -47,7 +47,7 @@ describe("the section of requests", () => {
     const rows = loadsOf([run("fast", 8), run("none", null), run("slow", 2), { name: "other", report: {} }]);
     expect(rows.map((row) => [row["name"], row["requests_per_s"], row["TTFT p50"], row["TTFT p99"]])).toEqual([["slow", 2, 3, 4], ["fast", 8, 3, 4]]);
   });
-  it("draws its curves", () => expect(render(<RequestCurves data={data} />)).toContain("Requests that run and wait"));
+  it("draws its curves", () => expect(render(<RequestCurves data={data} />)).toContain("Requests running"));
 });
 
 describe("a request", () => {

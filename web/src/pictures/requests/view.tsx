@@ -69,27 +69,13 @@ export function RequestGantt({ data, ask, selected, onSelect, onLanes }: Props) 
   const states = data.states.filter((state) => all.some(({ parts }) => parts.some((part) => part.state === state)));
   return (
     <div class="picture p-requests p-timeline" ref={setElement} role="region" aria-label="requests over time">
-      <div class="p-bar" role="toolbar" aria-label="requests over time">
-        <span class="p-group">
-          <button type="button" onClick={() => move(zoom(window, (window[0] + window[1]) / 2, 0.5, limits))} aria-label="zoom in">+</button>
-          <button type="button" onClick={() => move(zoom(window, (window[0] + window[1]) / 2, 2, limits))} aria-label="zoom out">−</button>
-          <button type="button" onClick={() => move(pan(window, -0.5 * (window[1] - window[0]), limits))} aria-label="earlier">←</button>
-          <button type="button" onClick={() => move(pan(window, 0.5 * (window[1] - window[0]), limits))} aria-label="later">→</button>
-          <button type="button" onClick={() => move(limits)}>all of it</button>
-        </span>
-        <label class="p-group">show
-          <select value={filter} onChange={(event) => setFilter(event.currentTarget.value)}>
-            {Object.entries(filters).filter(([name, { holds }]) => name === "all" || all.some(holds))
-              .map(([name, { text }]) => <option key={name} value={name}>{text}</option>)}
-          </select>
-        </label>
-        {!fits && <button type="button" aria-pressed={each} onClick={() => setEach(!each)}>a line for each</button>}
-        <input type="search" placeholder="search requests" aria-label="search requests by name" value={query}
-               onInput={(event) => setQuery(event.currentTarget.value)} />
-      </div>
+      <Toolbar onZoom={(factor) => move(zoom(window, (window[0] + window[1]) / 2, factor, limits))} onReset={() => move(limits)}
+               onPan={(share) => move(pan(window, share * (window[1] - window[0]), limits))}
+               {...{ all, fits, each, setEach, filter, setFilter, query, setQuery }} />
       {theme && width > 0 && (
         <div class="p-lanes" tabIndex={0} role="application" aria-label={`${plural(lanes.length, "request")} over time: arrow keys select one`}
              onKeyDown={onKeyDown} {...gestures.handlers} onPointerLeave={() => setHover(null)}
+             onWheel={(event) => { if (!each || event.ctrlKey || event.metaKey || event.shiftKey) gestures.handlers.onWheel(event); }}
              onPointerMove={(event) => {
                gestures.handlers.onPointerMove(event);
                if (event.pointerType === "touch" || gestures.dragging.current) return setHover(null);
@@ -114,6 +100,35 @@ export function RequestGantt({ data, ask, selected, onSelect, onLanes }: Props) 
       {hover && <Tip x={hover.x} y={hover.y} width={width}><LaneText {...hover} /></Tip>}
       <Status {...{ data, answer, window, lanes, lane, loading, error, live: ask !== null, whole: limits[1] }} shared={!one} />
       <p class="p-spoken" aria-live="polite">{lanes[at] ? inWords(lanes[at]!) : `window from ${time(window[0])} to ${time(window[1])}`}</p>
+    </div>
+  );
+}
+
+interface ToolbarProps {
+  onZoom: (factor: number) => void; onPan: (share: number) => void; onReset: () => void; all: Lane[]; fits: boolean;
+  each: boolean; setEach: (each: boolean) => void; filter: string; setFilter: (filter: string) => void;
+  query: string; setQuery: (query: string) => void;
+}
+
+function Toolbar({ onZoom, onPan, onReset, all, fits, each, setEach, filter, setFilter, query, setQuery }: ToolbarProps) {
+  return (
+    <div class="p-bar" role="toolbar" aria-label="requests over time">
+      <span class="p-group">
+        <button type="button" onClick={() => onZoom(0.5)} aria-label="zoom in">+</button>
+        <button type="button" onClick={() => onZoom(2)} aria-label="zoom out">−</button>
+        <button type="button" onClick={() => onPan(-0.5)} aria-label="earlier">←</button>
+        <button type="button" onClick={() => onPan(0.5)} aria-label="later">→</button>
+        <button type="button" onClick={onReset}>all of it</button>
+      </span>
+      <label class="p-group">show
+        <select value={filter} onChange={(event) => setFilter(event.currentTarget.value)}>
+          {Object.entries(filters).filter(([name, { holds }]) => name === "all" || all.some(holds))
+            .map(([name, { text }]) => <option key={name} value={name}>{text}</option>)}
+        </select>
+      </label>
+      {!fits && <button type="button" aria-pressed={each} onClick={() => setEach(!each)}>a line for each</button>}
+      <input type="search" placeholder="search requests" aria-label="search requests by name" value={query}
+             onInput={(event) => setQuery(event.currentTarget.value)} />
     </div>
   );
 }
