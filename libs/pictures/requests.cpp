@@ -24,16 +24,18 @@ RequestLane lane_of(RequestFigures figures) {
   return lane;
 }
 
-// Lanes of the source that the report's figures are of; of other sources those that no lane has by name.
+// Lanes of the source that the report's figures are of; of other sources those that no lane has by name. A request of
+// which nobody says when it was sent has no place in time.
 Lanes lanes_of(const analyze::Requests& requests, std::vector<RequestFigures> all) {
   Lanes lanes;
   std::map<std::string, std::size_t> by_name;
   for (const RequestFigures& figures : requests.all) {
+    if (!figures.placed) continue;
     if (!figures.name.empty()) by_name.try_emplace(figures.name, lanes.size());
     lanes.push_back(lane_of(figures));
   }
   for (RequestFigures& figures : all) {
-    if (figures.source == requests.source) continue;
+    if (figures.source == requests.source || !figures.placed) continue;
     const auto found = by_name.find(figures.name);
     if (found != by_name.end() && figures.source == "client" && !lanes[found->second].client)
       lanes[found->second].client = std::move(figures);
