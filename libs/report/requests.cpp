@@ -187,7 +187,7 @@ std::string requests_block(const Page& page, const Style& style, const TableText
   for (const Json& row : tables.report()["requests"]["latencies"]) {
     const std::string metric = row["metric"];
     if (row["source"] == requests.source &&
-        (metric == "queue" || metric == "TPOT" || metric.starts_with("TTFT") || metric.starts_with("E2E")))
+        (metric == "queue" || metric == "TPOT" || metric.starts_with("TTFT")))
       rows.push_back(row);
   }
   const bool found = std::ranges::any_of(page.summary.diagnosis.findings, [](const analyze::Finding& finding) {

@@ -92,8 +92,9 @@ std::string where_time_went(const Page& page, const Style& style) {
          bar;
 }
 
-// "TPOT 2.04 ms": of what people ask of that stage.
-std::string latency_of(const Stage& stage) {
+// "TPOT 2.04 ms": of what people ask of that stage. Where requests have latencies of their own, a step is a step.
+std::string latency_of(const Stage& stage, bool requests) {
+  if (requests) return stage.step_p50_ns ? "step " + time_cell(stage.step_p50_ns) : "-";
   if (stage.ttft_ns) return "TTFT " + time_cell(stage.ttft_ns);
   if (stage.tpot_p50_ns) return "TPOT " + time_cell(stage.tpot_p50_ns);
   return stage.step_p50_ns && stage.steps > 1 ? "step " + time_cell(stage.step_p50_ns) : "-";
@@ -105,10 +106,10 @@ std::string peak_words(const std::optional<double>& peak, const char* unit, std:
 }
 
 // What the percentages are of, and what marks mean.
-std::string stage_notes(const Page& page) {
+std::string stage_notes(const Page& page, std::size_t left_out) {
   const analyze::Summary& s = page.summary;
-  std::string out =
-      fmt::format("busy %: of the stage's time{}.", s.on_gpu ? ", with the GPU executing" : ", in BLAS calls");
+  std::string out = left_out == 0 ? "" : fmt::format("{} more: see stages. ", left_out);
+  out += fmt::format("busy %: of the stage's time{}.", s.on_gpu ? ", with the GPU executing" : ", in BLAS calls");
   // Where the whole is not the time above.
   if (s.life.time_ns() != s.coverage.wall_ns)
     out = fmt::format("run %: of {}. {}", base::human_ns(static_cast<double>(s.coverage.wall_ns)), out);
@@ -135,6 +136,17 @@ std::string stage_notes(const Page& page) {
   return wrapped(out);
 }
 
+// Those with most time, in the order they have.
+void keep_longest(Json& rows, std::size_t most) {
+  while (rows.size() > most) {
+    std::size_t least = 0;
+    for (std::size_t i = 1; i < rows.size(); ++i) {
+      if (rows[i]["time_ns"].get<std::int64_t>() < rows[least]["time_ns"].get<std::int64_t>()) least = i;
+    }
+    rows.erase(least);
+  }
+}
+
 std::string stage_rows(const Page& page, const Style& style, const TableText& tables) {
   Json rows = Json::array();
   const Json& all = tables.report()["stages"];
@@ -142,12 +154,13 @@ std::string stage_rows(const Page& page, const Style& style, const TableText& ta
     const Stage& stage = page.summary.stages[i];
     if (!shown(page, stage.name)) continue;
     rows.push_back(all[i]);
-    rows.back()["latency"] = latency_of(stage);
+    rows.back()["latency"] = latency_of(stage, page.summary.requests.count > 0);
   }
   if (rows.empty()) return "";
-  return style.heading("Stages") +
-         tables.rows("stages[]#screen", rows, page.summary.requests.count > 0 ? kStagesBesideRequests : kStages) +
-         step_rate(page) + stage_notes(page);
+  const std::size_t all_rows = rows.size();
+  keep_longest(rows, page.summary.requests.count > 0 ? kStagesBesideRequests : kStages);
+  return style.heading("Stages") + tables.rows("stages[]#screen", rows, kStages) + step_rate(page) +
+         stage_notes(page, all_rows - rows.size());
 }
 
 // Of a run without stages: its kernels, else its functions (of a Python program those that somebody wrote), else what

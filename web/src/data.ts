@@ -7,7 +7,9 @@ export interface Evidence {
   name: string; what: string; value: number | null; unit: string; source: string;
   of: string | null; rows: string | null; why: string | null;
 }
-export interface Gain { ns: number; of_ns: number; run_share?: number | null; upper_bound: boolean; how: string }  // of_ns: ns, the whole
+export interface Gain {
+  ns: number; of_ns: number; run_share?: number | null; upper_bound: boolean; how: string; of?: string | null  // of_ns: ns, the whole; of: what it is
+}
 export interface Finding {
   rule: string; stage: string | null; part: string | null;
   verdict: "found" | "inconclusive"; severity: "high" | "medium" | "low" | "note";

@@ -37,9 +37,18 @@ export function keyFigures(report: Report): Figure[] {
   if (stage) {
     const name = shown(stage["name"]), of = (key: string): unknown => stages.find((each) => known(each[key]))?.[key];
     if (!training) {
-      add("Tokens/s", stage["tokens_per_s"], rate, name, "tokens per second of this stage, without warm-up");
-      add("TTFT", of("ttft_ns"), timeText, "median", "time to first token");
-      add("TPOT", of("tpot_p50_ns"), timeText, "median", "time per output token");
+      const requests = report["requests"];
+      const latency = (metric: string): unknown =>
+        list(requests?.["latencies"]).find((each) => each["metric"] === metric && each["source"] === requests["source"])?.["p50_ns"];
+      if (known(latency("TTFT"))) {  // of requests, not of the steps that worked for them
+        add("Tokens/s", requests["output_tokens_per_s"], rate, "output", "output tokens per second, from the first arrival to the last end");
+        add("TTFT", latency("TTFT"), timeText, "median of requests", "arrival to first token");
+        add("TPOT", latency("TPOT"), timeText, "median of requests", "time per output token after the first");
+      } else {
+        add("Tokens/s", stage["tokens_per_s"], rate, name, "tokens per second of this stage, without warm-up");
+        add("TTFT", of("ttft_ns"), timeText, "median", "time to first token");
+        add("TPOT", of("tpot_p50_ns"), timeText, "median", "time per output token");
+      }
       if (!known(of("tpot_p50_ns"))) add("Step", stage["step_p50_ns"], timeText, `${name}, median`, "median duration of a step of this stage");
     }
     add("MFU", stage["mfu"], shareText, name, "model FLOPs by time, of the device's peak (Stages has the denominator)");

@@ -87,7 +87,8 @@ function GainLine({ gain, stage }: { gain: Gain; stage: string | null }) {
     <p class="gain">
       <ShareBar share={share} />
       <span>
-        <strong>{gain.upper_bound ? "saves at most" : "saves"} {timeText(gain.ns)}</strong>, {shareText(share)} of the time of {of}
+        <strong>{gain.upper_bound ? "saves at most" : "saves"} {timeText(gain.ns)}</strong>, {shareText(share)} of{" "}
+        {gain.of ? shown(gain.of) : `the time of ${of}`}
         {stage && gain.run_share != null ? `, ${shareText(gain.run_share)} of the run` : ""}
         <small>{shown(gain.how)}</small>
       </span>

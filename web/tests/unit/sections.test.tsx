@@ -61,6 +61,13 @@ describe("the key figures", () => {
       .toEqual(["Wall time 4.56 s", "Tokens/s 490 decode", "TTFT 10 ms median", "TPOT 2.04 ms median", "MFU 1.2 % decode", "MBU 25.4 % decode",
                 "GPU busy 49 % decode", "GPU memory peak 4.15 GB"]);
   });
+  it("are those of requests where there are some: steps are no requests", () => {
+    const latencies = [{ source: "client", metric: "TTFT", p50_ns: 9e9 }, { source: "server", metric: "TTFT", p50_ns: 1.2e9 },
+                       { source: "server", metric: "TPOT", p50_ns: 3e7 }];
+    expect(texts({ stages: [prefill, decode], requests: { source: "server", output_tokens_per_s: 120, latencies } } as never))
+      .toEqual(["Tokens/s 120 output", "TTFT 1.2 s median of requests", "TPOT 30 ms median of requests", "MFU 1.2 % decode", "MBU 25.4 % decode", "GPU busy 49 % decode"]
+        .map((text) => text.replace("GPU busy", "Busy")));
+  });
   it("are only those that are known, and of no stage that is a guess", () => {
     expect(texts({})).toEqual([]);
     expect(texts({ coverage: { wall_ns: 1e9 }, stages: [{ ...decode, confidence: 0.5 }] })).toEqual(["Wall time 1 s"]);
