@@ -58,7 +58,7 @@ Result<int> serve(const Arguments& arguments, const std::string& workload) {
                  .workload = workload,
                  .output = arguments.get("--output"),
                  .server = {"--device", arguments.get("--device")},
-                 .load = {"--requests", "60", "--rate", "3", "--prompt", "32..256", "--new", "24", "--ignore-eos", "--warmup", "2"},
+                 .load = {"--requests", "40", "--rate", "2", "--prompt", "16..96", "--new", "24", "--ignore-eos", "--warmup", "2"},
                  .peaks = !arguments.on("--no-peaks")};
   if (const std::string preset = arguments.get("--preset"); !preset.empty())
     demo.server.insert(demo.server.end(), {"--preset", preset});

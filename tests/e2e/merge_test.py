@@ -72,6 +72,27 @@ class Scrape(Case):
         self.assertIn("--scrape wants http://", said.stderr)
 
 
+class Demo(Case):
+    def test_a_server_and_its_load_seen_from_both_sides(self):
+        self.llmprof("demo", "--serve", "--no-peaks", "--device", "cpu", "--preset", "tiny-llama", "-o", "shown")
+        requests = self.report("shown")["requests"]
+        self.assertEqual([requests[key] for key in ("source", "count", "finished", "warm_up")], ["server", 40, 40, 2])
+        self.assertEqual(requests["output_tokens"], 40 * 24)
+        self.assertEqual(requests["requests_ns"] + requests["engine_ns"], requests["steps_ns"])
+        sides = requests["sides"]
+        self.assertEqual([sides[key] for key in ("both", "only_client", "only_server", "clock_error_ns", "impossible")], [40, 0, 0, 0, 0])
+        # What lies between the two sides adds up, request by request, on one clock.
+        rows = self.query("shown", """
+            SELECT s.arrival_ns - c.sent_ns AS before, s.first_token_ns - s.arrival_ns AS inside,
+              c.first_token_ns - s.first_token_ns AS after, c.first_token_ns - c.sent_ns AS seen
+            FROM request AS s JOIN request AS c ON c.name = s.name AND c.source = 'client' WHERE s.source = 'server'""")
+        self.assertEqual(len(rows), 42)
+        for row in rows:
+            self.assertEqual(row["before"] + row["inside"] + row["after"], row["seen"], row)
+            self.assertGreaterEqual(min(row["before"], row["after"]), 0, row)
+        self.llmprof("check", "shown")
+
+
 class Merge(Case):
     def test_two_servers_of_one_machine(self):
         engine, python = self.write("engine.py", ENGINE), str(PYTHON)
