@@ -207,6 +207,9 @@ class Answers(Case):
             self.assertIn("llmprof-workload: ", done.stderr, words)
 
 
+TRIES = 50  # of what clients bring about only if they are fast enough
+
+
 class Batches(Case):
     # A cache that cannot hold all requests, and steps that cannot take a prompt at once.
     SMALL = ("--block-size", "8", "--num-gpu-blocks", "30", "--max-num-batched-tokens", "32", "--max-num-seqs", "16")
@@ -217,9 +220,13 @@ class Batches(Case):
         server = Server(self, "--steps", "steps.jsonl", *self.SMALL)
         jobs = [lambda p=p: server.stream({"prompt": p, "max_tokens": 24, "return_token_ids": True})[1]
                 for p in infer["prompts"]]
-        for _ in range(2):  # the second time some beginnings are in the cache
+        # The second time some beginnings are in the cache. Clients that are slow beside the server may not need the cache
+        # all at once: until they do.
+        for tried in range(TRIES):
             self.assertEqual([tokens_of(events) for events in in_threads(jobs)], infer["tokens"])
-        metrics = server.metrics()
+            metrics = server.metrics()
+            if tried > 0 and metrics["num_preemptions_total"] > 0:
+                break
         server.end()
         self.assertGreater(metrics["num_preemptions_total"], 0)
         self.check_steps(metrics)
@@ -250,26 +257,30 @@ class Batches(Case):
 
     def test_steps_are_those_that_predict_simulates(self):
         for policy in ("fcfs", "priority"):
-            server = Server(self, "--steps", "steps.jsonl", "--scheduling-policy", policy, *self.SMALL)
-            shared = [[seed * 7 % 251 + i for i in range(20)] for seed in range(3)]
-            bodies = {f"r{n}": {"prompt": shared[n % 3] + [n] * (n % 17 + 1), "max_tokens": 3 + n % 20,
-                                "priority": n * 7 % 40} for n in range(40)}  # no two are equally urgent
-            names = iter(bodies)
-            lock = threading.Lock()
+            # Until some requests were preempted and some beginnings found.
+            self.assertTrue(any(self.held_against_simulation(policy) for _ in range(TRIES)), policy)
 
-            def ask():
-                while True:
-                    with lock:
-                        name = next(names, None)
-                    if name is None:
-                        return
-                    answers[name] = server.post(bodies[name], headers={"X-Request-Id": name})[1]
+    def held_against_simulation(self, policy):
+        server = Server(self, "--steps", "steps.jsonl", "--scheduling-policy", policy, *self.SMALL)
+        shared = [[seed * 7 % 251 + i for i in range(20)] for seed in range(3)]
+        bodies = {f"r{n}": {"prompt": shared[n % 3] + [n] * (n % 17 + 1), "max_tokens": 3 + n % 20,
+                            "priority": n * 7 % 40} for n in range(40)}  # no two are equally urgent
+        names = iter(bodies)
+        lock = threading.Lock()
 
-            answers = {}
-            in_threads([ask] * 12)
-            server.end()
-            engine = next(line for line in server.process.stdout if line.startswith("engine ")).split()[1:]
-            self.hold_against_simulation(engine, bodies, answers)
+        def ask():
+            while True:
+                with lock:
+                    name = next(names, None)
+                if name is None:
+                    return
+                answers[name] = server.post(bodies[name], headers={"X-Request-Id": name})[1]
+
+        answers = {}
+        in_threads([ask] * 12)
+        server.end()
+        engine = next(line for line in server.process.stdout if line.startswith("engine ")).split()[1:]
+        return self.hold_against_simulation(engine, bodies, answers)
 
     def hold_against_simulation(self, engine, bodies, answers):
         numbers = {}  # of equal beginnings
@@ -288,8 +299,7 @@ class Batches(Case):
         cached = {each["id"]: each["cached"] for each in made[len(steps):]}
         self.assertEqual(cached, {name: answer["usage"]["prompt_tokens_details"]["cached_tokens"]
                                   for name, answer in answers.items()})
-        self.assertGreater(sum(cached.values()), 0)
-        self.assertGreater(sum(step["preempted"] for step in steps), 0)
+        return sum(cached.values()) > 0 and any(step["preempted"] for step in steps)
 
     def test_metrics_are_what_was_asked(self):
         server = Server(self)
