@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The code that runs in other people's processes or reads their bytes, under sanitizers (clang, presets asan and tsan):
 #   ASan+UBSan  the collector (linked into a stress test, and as the injected library), logs, runs, configs, checkpoints, stacks,
-#               files of other tools, operators on a CPU;
+#               files of other tools, answers of servers, operators on a CPU;
 #               the same build holds the fuzz targets, which run for a few seconds each
 #   TSan        the collector, the workload's thread pool
 #   both        GPU capture on the fakes of tests/fakes
@@ -36,7 +36,7 @@ check() {  # preset, test program, filter
 export -f check
 each() { xargs -P "$jobs" -L 1 bash -c 'check "$@"' check; }  # lines of check's arguments
 
-parsers="base_test wire_test model_test checkpoint_test trace_test host_test record_test bench_test importers_test $all"
+parsers="base_test wire_test model_test checkpoint_test trace_test host_test record_test bench_test importers_test load_test $all"
 build asan $parsers stress_test stress_injected fakes_sanitized fuzz_targets
 for test in stress_test $parsers; do echo "asan $test"; done | each
 python3 tests/stress/injected.py "$BUILD/asan"
