@@ -179,10 +179,13 @@ class MetricRows {
         ++wrong;
       } else if (std::isfinite(sample.value)) {
         add_sample(ts_ns, sample);
+      } else {
+        ++not_finite_;
       }
     }
     return wrong;
   }
+  std::int64_t not_finite() const { return not_finite_; }  // values that are NaN or infinite: no rows
 
  private:
   void add_sample(std::int64_t ts_ns, const base::SampleLine& sample) {
@@ -200,6 +203,7 @@ class MetricRows {
   trace::RunWriter& writer_;
   trace::Id& next_id_;
   std::unordered_map<std::string, std::string> kinds_;  // by family
+  std::int64_t not_finite_ = 0;
 };
 
 }  // namespace
@@ -308,6 +312,8 @@ void ingest_metrics(const std::string& capture_folder, trace::RunWriter& writer,
   }
   if (!rest.empty()) ledger.add(trace::Loss::kInputTruncated, 1, {}, kMetricsFile);
   if (wrong > 0) ledger.add(trace::Loss::kInputDamaged, wrong, {}, "lines of scraped metrics");
+  if (rows.not_finite() > 0)
+    ledger.add(trace::Loss::kInputIgnored, rows.not_finite(), {}, "scraped values that are NaN or infinite");
 }
 
 }  // namespace llmprof::record

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <mutex>
 
 #include "trace/run.h"
@@ -94,8 +95,11 @@ class Scrape : public ::testing::Test {
     auto writer = trace::RunWriter::create(folder_ + "/x.llmprof");
     trace::Id next_id = 5;
     ingest_metrics(folder_, *writer, next_id, ledger_);
+    ledger_.write(*writer, next_id);
     EXPECT_TRUE(writer->finish({.environment = "{}"}));
     const auto run = trace::Run::open(folder_ + "/x");
+    const auto losses = run->query("SELECT name, sum(count)::BIGINT FROM loss GROUP BY name");
+    for (const auto& row : losses->rows) lost_[row[0].text] = row[1].as_int();
     const auto table = run->query("SELECT name, coalesce(labels, ''), value, kind, coalesce(unit, '-'), ts_ns FROM metric ORDER BY id");
     std::vector<std::string> out;
     for (const auto& row : table->rows) {
@@ -104,8 +108,10 @@ class Scrape : public ::testing::Test {
     }
     return out;
   }
+  std::int64_t lost(const std::string& name) { return lost_[name]; }
   std::string folder_;
   Ledger ledger_;
+  std::map<std::string, std::int64_t> lost_;
   std::vector<std::int64_t> times_;
 };
 
@@ -134,6 +140,8 @@ TEST_F(Scrape, EverySeriesOfEveryScrapeIsARow) {
                                               "vllm:prompt_tokens_total{engine=\"0\"} 10 counter tokens",
                                               "vllm:num_requests_running{} 3 gauge -"}));
   EXPECT_LT(times_.front(), times_.back());
+  EXPECT_EQ(lost("input_damaged"), 1);  // the line of nonsense
+  EXPECT_EQ(lost("input_ignored"), 1);  // the NaN
   ASSERT_EQ(info.losses.size(), 1u);
   EXPECT_EQ(info.losses[0].name, trace::Loss::kScrapeFailed);
   EXPECT_GE(info.losses[0].count, 2);  // status 500 and the one that was cut, and perhaps one without an answer
