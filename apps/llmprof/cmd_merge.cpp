@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <set>
 
 #include "base/human.h"
 #include "base/json.h"
@@ -90,9 +91,12 @@ Result<int> run(const Arguments& arguments) {
   const std::string folder = trace::run_folder(arguments.get("--output"));
   LLMPROF_TRY(check_place(folder, arguments.on("--force")));
   std::vector<trace::Run> runs;
+  std::set<fs::path> names;
   for (const std::string& name : arguments.positionals) {
     if (fs::weakly_canonical(trace::run_folder(name)) == fs::weakly_canonical(folder))
       return Error{ErrorCode::kUsage, folder + " is one of the runs to merge", "choose another name with -o"};
+    if (!names.insert(fs::weakly_canonical(trace::run_folder(name))).second)
+      return Error{ErrorCode::kUsage, name + " is given twice", "everything in it would count twice"};
     LLMPROF_LET(trace::Run opened, record::open_run(name, progress_line()));
     runs.push_back(std::move(opened));
   }

@@ -115,6 +115,7 @@ class Merge(Case):
         self.record("one", "true")
         self.assertIn("nothing to merge", self.llmprof("merge", "one", status=1).stderr)
         self.assertIn("is one of the runs", self.llmprof("merge", "one", "one", "-f", "-o", "one", status=1).stderr)
+        self.assertIn("given twice", self.llmprof("merge", "one", "one.llmprof", status=1).stderr)
         self.llmprof("merge", "one", "none", status=2)
         self.assertFalse((self.folder / "merged.llmprof").exists())
 
